@@ -1,0 +1,86 @@
+"""Settings of one process: one struct, read once, from RUNLANE_* and `.env`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from dotenv import dotenv_values
+from msgspec import Meta, Struct
+
+from runlane.journal.errors import InvalidInputError
+from runlane.journal.ids import check_prefix
+
+PositiveMs = Annotated[int, Meta(ge=100, le=3_600_000)]
+PositiveSeconds = Annotated[float, Meta(ge=0, le=86_400)]
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Every setting, with its default; the environment variable is `RUNLANE_<NAME>`.
+
+    Attributes:
+        redis_url: The server; None starts one of our own where that is offered.
+        prefix: Separates deployments that share a server.
+        data_dir: Where a server of our own keeps its data.
+        retry_s: How long a client goes on trying to reach the server, in seconds.
+        payload_bytes_max: The largest task or record, in bytes.
+        idempotency_s: How long an idempotency key is remembered, in seconds.
+        max_runs: Runs that one worker executes at once.
+        lease_ms: How long a worker that went silent keeps its runs, in milliseconds.
+        stall_limit_s: A worker whose event loop stands still this long gives its runs up.
+        drain_timeout_s: How long a stopping worker lets runs reach a turn boundary.
+        crashes_max: Crashes of a run without a record in between, before it ends as
+            `worker_lost`.
+        crashes_total_max: The same over the whole run.
+        log_level: Least severe level that is logged.
+        log_json: One JSON object per line rather than text for people.
+    """
+
+    redis_url: str | None = None
+    prefix: str = "rl"
+    data_dir: str = ".runlane"
+    retry_s: PositiveSeconds = 30.0
+    payload_bytes_max: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 4 * 1024 * 1024
+    idempotency_s: Annotated[int, Meta(ge=1, le=31_536_000)] = 604_800
+    max_runs: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    lease_ms: Annotated[int, Meta(ge=500, le=600_000)] = 15_000
+    stall_limit_s: PositiveSeconds = 30.0
+    drain_timeout_s: PositiveSeconds = 30.0
+    crashes_max: Annotated[int, Meta(ge=1, le=100)] = 3
+    crashes_total_max: Annotated[int, Meta(ge=1, le=1000)] = 10
+    log_level: str = "info"
+    log_json: bool = False
+
+    def __post_init__(self) -> None:
+        check_prefix(self.prefix)
+
+
+_ENV_PREFIX: Final = "RUNLANE_"
+
+
+def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+    """Return the settings: `overrides` first, then the environment, then `.env`, then defaults.
+
+    An empty variable counts as unset.
+
+    Raises:
+        InvalidInputError: A value is out of range; the message names the variable.
+    """
+    file = dotenv_values(".env") if environ is None and Path(".env").is_file() else {}
+    source = {**file, **(os.environ if environ is None else environ)}
+    values: dict[str, Any] = {
+        name: source[_ENV_PREFIX + name.upper()]
+        for name in Settings.__struct_fields__
+        if source.get(_ENV_PREFIX + name.upper())
+    }
+    values |= {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(f"settings: {_naming_the_variable(str(error))}") from error
+
+
+def _naming_the_variable(message: str) -> str:
+    text, _, path = message.partition(" - at `$.")
+    return f"{_ENV_PREFIX}{path.rstrip('`').upper()}: {text}" if path else message
