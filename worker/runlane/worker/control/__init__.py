@@ -1,0 +1,5 @@
+"""How a run is told to stop."""
+
+from runlane.worker.control.cancellation import AgentCancelledError, CancellationToken
+
+__all__ = ["AgentCancelledError", "CancellationToken"]
