@@ -182,7 +182,15 @@ class ServerError(RunlaneError):
 
 
 class ServerUnavailableError(ServerError, ConnectionError):
-    """The server does not answer; whether it got the request is unknown if one was sent."""
+    """The server does not answer.
+
+    Attributes:
+        sent: Whether the request may have reached it.
+    """
+
+    def __init__(self, detail: str, *, sent: bool = False) -> None:
+        self.sent = sent
+        super().__init__(detail)
 
 
 class SessionOutcomeUnknownError(ServerUnavailableError):
@@ -193,7 +201,8 @@ class SessionOutcomeUnknownError(ServerUnavailableError):
         self.request_id = request_id
         super().__init__(
             f"{transition} {request_id}: sent, but no reply came ({detail}). "
-            "Send the same request again: it is recognised and happens once"
+            "Send the same request again: it is recognised and happens once",
+            sent=True,
         )
 
 
@@ -216,8 +225,8 @@ class ResultTimeoutError(RunlaneError, TimeoutError):
 class AgentRunError(RunlaneError):
     """A run ended without completing; `result` says how."""
 
-    def __init__(
-        self, *, run_id: str, stop_reason: str, detail: str | None, result: AgentRunResult
-    ) -> None:
+    def __init__(self, result: AgentRunResult) -> None:
         self.result = result
-        super().__init__(f"run {run_id} ended as {result.status}/{stop_reason}: {detail or '-'}")
+        super().__init__(
+            f"run ended as {result.status}/{result.stop_reason}: {result.error or 'no detail'}"
+        )

@@ -22,7 +22,6 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type
         branch_id: The branch; with the session it names the lane.
         agent: The agent definition that executes it.
         version: Only a worker that serves exactly this version may execute it; None for any.
-        metadata: The caller's own labels, kept with the run.
     """
 
     run_id: str
@@ -30,7 +29,6 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type
     branch_id: str
     agent: str
     version: str | None = None
-    metadata: dict[str, str] = {}
 
     @property
     def queue(self) -> str:

@@ -126,7 +126,6 @@ class AgentRunResult(Struct, frozen=True, omit_defaults=True):
     """What a run came to.
 
     Attributes:
-        run_id: The run.
         status: One of the four ends.
         stop_reason: Why it ended there.
         turns: Model responses that the run took.
@@ -135,7 +134,6 @@ class AgentRunResult(Struct, frozen=True, omit_defaults=True):
         usage: Tokens over all turns and attempts.
     """
 
-    run_id: str
     status: RunStatus
     stop_reason: StopReason
     turns: int = 0
@@ -155,7 +153,6 @@ class AgentRunResult(Struct, frozen=True, omit_defaults=True):
             AgentRunError: The run ended in any other way; the error carries this result.
         """
         if not self.succeeded:
-            raise AgentRunError(
-                run_id=self.run_id, stop_reason=self.stop_reason, detail=self.error, result=self
-            )
+            raise AgentRunError(self)
+
         return self

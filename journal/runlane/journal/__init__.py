@@ -1,0 +1,1 @@
+"""What is true: records, events, jobs, the transitions between states, and who may write next."""

@@ -1,0 +1,148 @@
+"""One shared connection to the server, on which concurrent calls travel together.
+
+redis-py spends most of a call on the round trip. Calls that are made in one tick of the event
+loop leave here in one write, further ones follow without waiting for replies, and replies are
+matched in order, as the protocol guarantees.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, Final
+
+from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    BusyLoadingError,
+    ConnectionError as RedisConnectionError,
+    InvalidResponse,
+    RedisError,
+    TimeoutError as RedisTimeoutError,
+)
+
+from runlane.journal.errors import InvalidInputError, ServerUnavailableError, ServerUnsuitableError
+
+REPLY_TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 5.0
+
+LOST: Final = (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError, TimeoutError)
+"""What redis-py raises when the server is away."""
+
+Command = tuple[str | bytes | int | float, ...]
+_Call = tuple[Command, "asyncio.Future[Any]"]
+
+
+def client_for(url: str) -> "Redis[bytes]":
+    """Return a redis-py client for blocking calls and subscriptions, without a read timeout.
+
+    Raises:
+        InvalidInputError: The URL is none.
+    """
+    try:
+        return Redis.from_url(url, socket_connect_timeout=CONNECT_TIMEOUT_S, socket_keepalive=True)
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(f"not a Redis URL: {error}") from error
+
+
+class Link:
+    """A connection that is opened at the first call, and again after it was lost."""
+
+    def __init__(self, url: str) -> None:
+        self._client = client_for(url)
+        self._connection: AbstractConnection | None = None
+        self._outbox: list[_Call] = []
+        self._in_flight: deque[_Call] = deque()
+        self._sender: asyncio.Task[None] | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    async def call(self, *command: str | bytes | int | float) -> Any:
+        """Send a command and return its reply, as bytes, integers and lists.
+
+        Raises:
+            ServerUnavailableError: The server is away. If it was reached before, it may have
+                carried the command out.
+            ServerUnsuitableError: It refuses the credentials.
+            redis.exceptions.ResponseError: It refuses the command.
+        """
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._outbox.append((command, future))
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send())
+        return await future
+
+    async def close(self) -> None:
+        """Close the connection; calls in flight fail."""
+        tasks = [task for task in (self._sender, self._reader) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._drop(RedisConnectionError("closed by this process"))
+        await self._client.aclose()
+
+    async def _send(self) -> None:
+        try:
+            connection = await self._connected()
+            while self._outbox:
+                calls, self._outbox = self._outbox, []
+                self._in_flight.extend(calls)
+                if self._reader is None or self._reader.done():
+                    self._reader = asyncio.create_task(self._read(connection))
+                await connection.send_packed_command(
+                    connection.pack_commands([command for command, _ in calls]),
+                    check_health=False,
+                )
+        except (*LOST, RedisError) as error:
+            await self._drop(error)
+
+    async def _connected(self) -> AbstractConnection:
+        if self._connection is None:
+            connection = self._client.connection_pool.make_connection()
+            await connection.connect()
+            self._connection = connection
+        return self._connection
+
+    async def _read(self, connection: AbstractConnection) -> None:
+        while self._in_flight:
+            try:
+                reply: Any = await connection.read_response(
+                    disable_decoding=True, timeout=REPLY_TIMEOUT_S, disconnect_on_error=False
+                )
+            except LOST as error:
+                await self._drop(error)
+                return
+            except RedisError as error:
+                reply = error
+            _, future = self._in_flight.popleft()
+            if future.done():
+                continue
+            if isinstance(reply, Exception):
+                future.set_exception(reply)
+            else:
+                future.set_result(reply)
+
+    async def _drop(self, error: BaseException) -> None:
+        """Forget the connection and fail every call that waits for it."""
+        connection, self._connection = self._connection, None
+        sent, unsent = list(self._in_flight), self._outbox
+        self._in_flight.clear()
+        self._outbox = []
+        for calls, was_sent in ((sent, True), (unsent, False)):
+            for _, future in calls:
+                if not future.done():
+                    future.set_exception(_meaning(error, sent=was_sent))
+        if connection is not None:
+            await connection.disconnect(nowait=True)
+
+
+def _meaning(error: BaseException, *, sent: bool) -> Exception:
+    if isinstance(error, BusyLoadingError):
+        return ServerUnavailableError("the Redis server is loading its data")
+    if isinstance(error, AuthenticationError | AuthorizationError) or "NOAUTH" in str(error):
+        return ServerUnsuitableError(
+            f"the Redis server refuses the credentials ({error}); check the user and password "
+            "in RUNLANE_REDIS_URL"
+        )
+    if isinstance(error, LOST):
+        return ServerUnavailableError(f"the Redis server is away: {error or type(error).__name__}", sent=sent)
+    return ServerUnsuitableError(f"the Redis server refuses the connection: {error}")

@@ -1,0 +1,1 @@
+"""The atomic steps: one script each, with its contract in its header."""

@@ -1,0 +1,41 @@
+--[[ append
+Append records to a branch, if the caller holds its fence and has seen its head.
+
+KEYS[1] root                partition; touches lane, run, heads, s, log, part
+
+ARGV[1] run_id
+ARGV[2] session
+ARGV[3] branch
+ARGV[4] fence
+ARGV[5] request_id          the same request again is recognised
+ARGV[6] head                record id that the caller built on, "" for an empty branch
+ARGV[7] progress            1 if the run got further, 0 for the mere start of an attempt
+ARGV[8] n                   number of records, at least 1
+ARGV[9...] record           kind, hash, data: n times, oldest first
+
+Returns {code, ...}
+  OK           new head, abort reason or ""
+  DUP          new head, abort reason or "": this very request was carried out before
+  FENCED       fence held now
+  CONFLICT     head of the branch
+  NEWER_SCHEMA schema of the lane
+
+All or nothing. O(n) in the records.
+]]
+--- @include base
+--- @include journal
+local run_id, session, branch = ARGV[1], ARGV[2], ARGV[3]
+local run_key = key('run', run_id)
+local run = redis.call('HMGET', run_key, 'request', 'reply', 'abort')
+if run[1] == ARGV[5] then return { 'DUP', run[2], run[3] or '' } end
+local lane, refused = read_lane(session, branch)
+if refused then return refused end
+if not holds(lane, run_id, ARGV[4]) then return { 'FENCED', lane.fence } end
+local found = redis.call('HGET', key('heads', session), branch) or ''
+if found ~= ARGV[6] then return { 'CONFLICT', found } end
+
+local head = add_records(session, branch, ARGV[6], 9, tonumber(ARGV[8]), now_ms())
+redis.call('HSET', run_key, 'request', ARGV[5], 'reply', head)
+if ARGV[7] == '1' then redis.call('HDEL', run_key, 'crashes_row') end
+redis.call('DEL', key('part', run_id))
+return { 'OK', head, run[3] or '' }

@@ -1,0 +1,127 @@
+--[[ claim
+Lease up to n due runs to a worker: each gets a new fence, its score becomes the end of the lease.
+
+KEYS[1] root                partition; touches q, wake, run, lane, w, workers, dead
+
+ARGV[1] worker
+ARGV[2] request_id          the same request again returns the same runs
+ARGV[3] nonce               random part of the fences
+ARGV[4] lease_ms
+ARGV[5] n                   free slots, at least 1
+ARGV[6] crashes_max         without progress in between
+ARGV[7] crashes_total_max
+ARGV[8...] queue            what the worker serves, first served first
+
+Returns {wait_ms, runs, exhausted}
+  wait_ms    until the next run of these queues is due; -1 if there is none
+  runs       {run_id, session, branch, fence, attempt, cause, job, queue} each; cause is "",
+             "crash" or "hand_back"
+  exhausted  ids of runs over their crash limits: nobody holds them, they are to be settled
+
+A member of the queue that is no run of ours is dead-lettered with its reason. O(n) and O(queues).
+]]
+--- @include base
+--- @include queue
+local worker, nonce, lease_ms = ARGV[1], ARGV[3], tonumber(ARGV[4])
+local now = now_ms()
+local worker_key = key('w', worker)
+local runs, exhausted, taken = {}, {}, {}
+
+local function describe(run_id, fence, cause, run, job)
+  runs[#runs + 1] = { run_id, run.session, run.branch, fence, tonumber(run.attempt), cause, job or '', run.queue }
+end
+
+local function dead_letter(queue, member, reason)
+  redis.call('ZREM', key('q', queue), member)
+  local name = key('dead', member)
+  redis.call('HSET', name, 'reason', reason, 'queue', queue, 'at_ms', now)
+  local payload = redis.pcall('GET', 'arq:job:' .. member)
+  if type(payload) == 'string' then redis.call('HSET', name, 'payload', payload) end
+  redis.call('DEL', 'arq:job:' .. member)
+  redis.call('ZADD', root .. ':dead', now, member)
+end
+
+local function crashed(run_key)
+  local total = redis.call('HINCRBY', run_key, 'crashes', 1)
+  local in_a_row = redis.call('HINCRBY', run_key, 'crashes_row', 1)
+  return in_a_row >= tonumber(ARGV[6]) or total >= tonumber(ARGV[7])
+end
+
+local function take(queue, run_id)
+  local run_key = key('run', run_id)
+  if redis.call('TYPE', run_key).ok ~= 'hash' then
+    return dead_letter(queue, run_id, 'no run has this id: it was not enqueued by runlane')
+  end
+  local run = read_run(run_id)
+  if not run or not run.branch or not run.state or not run.queue then
+    return dead_letter(queue, run_id, 'the run hash is damaged: it names no lane, state or queue')
+  end
+  local lane, refused = read_lane(run.session, run.branch)
+  if refused then
+    redis.call('ZADD', key('q', queue), now + 1000, run_id)
+    return
+  end
+  if lane.active ~= run_id or run.queue ~= queue then
+    redis.call('ZREM', key('q', queue), run_id)
+    return
+  end
+  local held = run.state == 'leased' or run.state == 'running'
+  local cause = held and 'crash' or redis.call('HGET', run_key, 'cause') or ''
+  if held and crashed(run_key) then
+    redis.call('HSET', run_key, 'state', 'queued', 'worker', '')
+    redis.call('HDEL', lane.name, 'fence')
+    redis.call('ZADD', key('q', queue), now + lease_ms, run_id)
+    exhausted[#exhausted + 1] = run_id
+    return
+  end
+  run.attempt = redis.call('HINCRBY', run_key, 'attempt', 1)
+  local fence = redis.call('HINCRBY', lane.name, 'fence_n', 1) .. ':' .. nonce
+  redis.call('HSET', lane.name, 'fence', fence)
+  redis.call('HSET', run_key, 'state', 'leased', 'worker', worker, 'cause', cause)
+  redis.call('ZADD', key('q', queue), now + lease_ms, run_id)
+  redis.call('SET', 'arq:in-progress:' .. run_id, fence, 'PX', lease_ms)
+  mirror_job(run_id, run)
+  taken[#taken + 1] = run_id
+  describe(run_id, fence, cause, run, redis.call('HGET', run_key, 'job'))
+end
+
+local function wait_ms()
+  local wait = -1
+  for i = 8, #ARGV do
+    local first = redis.call('ZRANGE', key('q', ARGV[i]), 0, 0, 'WITHSCORES')
+    if first[2] then
+      local ms = math.max(math.ceil(tonumber(first[2])) - now, 0)
+      if wait < 0 or ms < wait then wait = ms end
+    end
+  end
+  return wait
+end
+
+local last = redis.call('HMGET', worker_key, 'claim_id', 'claim_runs')
+if last[1] == ARGV[2] then
+  for run_id in string.gmatch(last[2] or '', '%S+') do
+    local run = read_run(run_id)
+    local lane = run and read_lane(run.session, run.branch)
+    if lane and lane.active == run_id and string.match(lane.fence, ':(.*)$') == nonce then
+      describe(run_id, lane.fence, redis.call('HGET', key('run', run_id), 'cause') or '', run,
+        redis.call('HGET', key('run', run_id), 'job'))
+    end
+  end
+  return { wait_ms(), runs, exhausted }
+end
+
+local due = 0
+for i = 8, #ARGV do due = due + redis.call('ZCOUNT', key('q', ARGV[i]), '-inf', now) end
+local live = math.max(redis.call('ZCOUNT', root .. ':workers', now, '+inf'), 1)
+local share = math.min(tonumber(ARGV[5]), math.max(math.ceil(due / live), 1))
+for i = 8, #ARGV do
+  if #taken < share then
+    for _, run_id in ipairs(redis.call('ZRANGEBYSCORE', key('q', ARGV[i]), '-inf', now, 'LIMIT', 0, share - #taken)) do
+      take(ARGV[i], run_id)
+    end
+  end
+  if redis.call('ZCOUNT', key('q', ARGV[i]), '-inf', now) > 0 then wake(ARGV[i], 1) end
+end
+redis.call('HSET', worker_key, 'claim_id', ARGV[2], 'claim_runs', table.concat(taken, ' '))
+keep_worker(worker, now, lease_ms)
+return { wait_ms(), runs, exhausted }

@@ -1,0 +1,55 @@
+"""leased → running."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from runlane.journal.errors import SessionFencedError
+from runlane.journal.lease import Lease
+from runlane.journal.partition import Partition
+
+
+class Checkout(Struct, frozen=True):
+    """What the holder of a lease begins with.
+
+    Attributes:
+        head: Record id of the branch's last record; empty for a new branch.
+        abort_reason: Why the run is to stop; None if nobody asked.
+        server_changed: The server restarted or failed over since the attempt before this one
+            began: an intent of that attempt may be lost.
+        entries: The session's first records, as stream entries.
+    """
+
+    head: str
+    abort_reason: str | None
+    server_changed: bool
+    entries: list[Any]
+
+
+async def checkout(partition: Partition, lease: Lease, *, page: int) -> Checkout:
+    """Begin an attempt.
+
+    Raises:
+        SessionFencedError: The lease was lost.
+        ServerUnavailableError: The server is away.
+    """
+    code, *rest = await partition.transition(
+        "checkout",
+        lease.fence,
+        lease.run_id,
+        lease.session_id,
+        lease.branch_id,
+        lease.fence,
+        page,
+    )
+    if code == b"FENCED":
+        raise SessionFencedError(
+            run_id=lease.run_id, fence=lease.fence, fence_held=rest[0].decode()
+        )
+    head, reason, server_changed, entries = rest
+    return Checkout(
+        head=head.decode(),
+        abort_reason=reason.decode() or None,
+        server_changed=bool(server_changed),
+        entries=entries,
+    )

@@ -1,0 +1,42 @@
+"""A worker appears."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from runlane.journal.partition import Partition
+
+
+class WorkerInfo(Struct, frozen=True, kw_only=True):
+    """What is known of a worker.
+
+    Attributes:
+        host: The machine.
+        pid: The process on it.
+        agents: What it serves: agent → version.
+        max_runs: Runs that it executes at once.
+    """
+
+    host: str
+    pid: int
+    agents: Mapping[str, str]
+    max_runs: int
+
+
+async def register(
+    partition: Partition, *, worker_id: str, lease_ms: int, info: WorkerInfo
+) -> None:
+    """Make a worker and its agents known.
+
+    Raises:
+        ServerUnavailableError: The server is away.
+    """
+    await partition.transition(
+        "register",
+        worker_id,
+        worker_id,
+        lease_ms,
+        msgspec.json.encode(info),
+        *(word for agent in sorted(info.agents) for word in (agent, info.agents[agent])),
+    )
