@@ -15,9 +15,13 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     BusyLoadingError,
-    ConnectionError as RedisConnectionError,
     InvalidResponse,
     RedisError,
+)
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+)
+from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
 )
 
@@ -33,16 +37,23 @@ Command = tuple[str | bytes | int | float, ...]
 _Call = tuple[Command, "asyncio.Future[Any]"]
 
 
-def client_for(url: str) -> "Redis[bytes]":
+def client_for(url: str) -> Redis:
     """Return a redis-py client for blocking calls and subscriptions, without a read timeout.
 
     Raises:
         InvalidInputError: The URL is none.
     """
     try:
-        return Redis.from_url(url, socket_connect_timeout=CONNECT_TIMEOUT_S, socket_keepalive=True)
-    except (ValueError, TypeError) as error:
-        raise InvalidInputError(f"not a Redis URL: {error}") from error
+        client: Redis = Redis.from_url(
+            url, socket_connect_timeout=CONNECT_TIMEOUT_S, socket_keepalive=True
+        )
+    except (ValueError, TypeError):
+        # What urllib says of a mistyped URL quotes parts of the password.
+        raise InvalidInputError(
+            "RUNLANE_REDIS_URL is not of the form redis://user:password@host:port/db (rediss:// "
+            "with TLS, unix:// for a socket); percent-encode special characters of the password"
+        ) from None
+    return client
 
 
 class Link:
@@ -63,8 +74,13 @@ class Link:
             ServerUnavailableError: The server is away. If it was reached before, it may have
                 carried the command out.
             ServerUnsuitableError: It refuses the credentials.
+            InvalidInputError: A text cannot be encoded; nothing was sent.
             redis.exceptions.ResponseError: It refuses the command.
         """
+        try:
+            command = tuple(word.encode() if isinstance(word, str) else word for word in command)
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(f"this text cannot be sent: {error}") from error
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._outbox.append((command, future))
         if self._sender is None or self._sender.done():
@@ -82,8 +98,8 @@ class Link:
 
     async def _send(self) -> None:
         try:
-            connection = await self._connected()
             while self._outbox:
+                connection = await self._connected()
                 calls, self._outbox = self._outbox, []
                 self._in_flight.extend(calls)
                 if self._reader is None or self._reader.done():
@@ -95,19 +111,24 @@ class Link:
         except (*LOST, RedisError) as error:
             await self._drop(error)
 
-    async def _connected(self) -> AbstractConnection:
-        if self._connection is None:
-            connection = self._client.connection_pool.make_connection()
+    async def _connected(self) -> Any:
+        if self._connection is not None:
+            return self._connection
+        pool: Any = self._client.connection_pool  # redis-py leaves it untyped
+        connection: Any = pool.make_connection()
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):  # the handshake has no deadline of its own
             await connection.connect()
-            self._connection = connection
-        return self._connection
+        self._connection = connection
+        return connection
 
-    async def _read(self, connection: AbstractConnection) -> None:
+    async def _read(self, connection: Any) -> None:
         while self._in_flight:
             try:
-                reply: Any = await connection.read_response(
-                    disable_decoding=True, timeout=REPLY_TIMEOUT_S, disconnect_on_error=False
-                )
+                # Not read_response(timeout=): it answers None, and later replies would shift.
+                async with asyncio.timeout(REPLY_TIMEOUT_S):
+                    reply = await connection.read_response(
+                        disable_decoding=True, disconnect_on_error=False
+                    )
             except LOST as error:
                 await self._drop(error)
                 return
@@ -124,6 +145,9 @@ class Link:
     async def _drop(self, error: BaseException) -> None:
         """Forget the connection and fail every call that waits for it."""
         connection, self._connection = self._connection, None
+        sender, self._sender = self._sender, None
+        if sender is not None and sender is not asyncio.current_task():
+            sender.cancel()  # it may wait for a server that reads no more
         sent, unsent = list(self._in_flight), self._outbox
         self._in_flight.clear()
         self._outbox = []
@@ -144,5 +168,7 @@ def _meaning(error: BaseException, *, sent: bool) -> Exception:
             "in RUNLANE_REDIS_URL"
         )
     if isinstance(error, LOST):
-        return ServerUnavailableError(f"the Redis server is away: {error or type(error).__name__}", sent=sent)
+        return ServerUnavailableError(
+            f"the Redis server is away: {str(error) or type(error).__name__}", sent=sent
+        )
     return ServerUnsuitableError(f"the Redis server refuses the connection: {error}")

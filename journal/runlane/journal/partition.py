@@ -39,18 +39,21 @@ class Partition:
         self.link = Link(url)
         self._retry_s = retry_s
 
-    async def open(self) -> None:
+    async def open(self, *, retry_s: float | None = None) -> None:
         """Check that the server can be used, and claim the prefix on its first use.
+
+        Args:
+            retry_s: How long to go on while the server is away; None for the setting.
 
         Raises:
             ServerUnavailableError: It does not answer.
             ServerUnsuitableError: Wrong password, too old, or the prefix was made otherwise.
         """
-        info: bytes = await self.call("INFO", "server")
+        info: bytes = await self.call("INFO", "server", retry_s=retry_s)
         check_version(info.decode())
         for field, value in (("schema", SCHEMA), ("partitions", PARTITIONS)):
-            await self.call("HSETNX", self.keys.meta(), field, value)
-            stored: bytes = await self.call("HGET", self.keys.meta(), field)
+            await self.call("HSETNX", self.keys.meta(), field, value, retry_s=retry_s)
+            stored: bytes = await self.call("HGET", self.keys.meta(), field, retry_s=retry_s)
             if stored.decode() != value:
                 raise ServerUnsuitableError(
                     f"prefix {self.keys.root!r} was made with {field} {stored.decode()}, this "

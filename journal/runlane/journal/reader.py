@@ -3,10 +3,15 @@
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+import msgspec
+
 from runlane.journal.errors import UndecodableError
 from runlane.journal.partition import Partition
 from runlane.journal.wire.codec import decode_body
+from runlane.journal.wire.events import Event
 from runlane.journal.wire.records import Record
+
+_event_decoder = msgspec.msgpack.Decoder(Event)
 
 PAGE: Final = 200
 """Records a page: a longer XRANGE holds other clients up for more than about 15 ms."""
@@ -34,6 +39,12 @@ def record_of_message(data: bytes) -> Record:
     return _record(stream_id, branch, parent, kind, digest, at_ms, body)
 
 
+def event_of_message(data: bytes) -> Event:
+    """Return the provisional event of a live message (after its first letter)."""
+    revision, _, event = data.partition(b"\0")
+    return msgspec.structs.replace(_event_decoder.decode(event), revision=int(revision or 0))
+
+
 def _record(  # noqa: PLR0913 (the six fields of an entry)
     stream_id: bytes, branch: bytes, parent: bytes, kind: bytes, digest: bytes, at: bytes, data: bytes
 ) -> Record:
@@ -50,16 +61,29 @@ def _record(  # noqa: PLR0913 (the six fields of an entry)
 
 
 async def read_page(
-    partition: Partition, session_id: str, *, after: int = 0, count: int = PAGE
+    partition: Partition,
+    session_id: str,
+    *,
+    after: int = 0,
+    count: int = PAGE,
+    retry_s: float | None = None,
 ) -> list[Record]:
     """Return up to `count` records after revision `after`, oldest first.
+
+    Args:
+        partition: Where the session lives.
+        session_id: The session.
+        after: The revision before the first one to return.
+        count: At most this many records.
+        retry_s: How long to go on while the server is away; None for the setting.
 
     Raises:
         UndecodableError: A record is damaged or of a newer version.
         ServerUnavailableError: The server is away.
     """
     entries: list[Any] = await partition.call(
-        "XRANGE", partition.keys.log(session_id), f"{after + 1}-0", "+", "COUNT", count
+        *("XRANGE", partition.keys.log(session_id), f"{after + 1}-0", "+", "COUNT", count),
+        retry_s=retry_s,
     )
     return [record_of(entry) for entry in entries]
 

@@ -135,7 +135,7 @@ class Server:
             self._process = process = subprocess.Popen(  # noqa: S603 (the binary is trusted)
                 [
                     *(sys.executable, "-I", "-S", _TRAMPOLINE),
-                    *(_WATCH, str(os.getpid()), str(lock.fileno()), str(binary)),
+                    *(_WATCH, str(os.getpid()), str(binary)),
                     *("--port", str(port), "--dir", str(self.data_dir), *_OPTIONS),
                 ],
                 stdin=subprocess.PIPE,

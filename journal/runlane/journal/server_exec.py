@@ -1,7 +1,7 @@
 """Become the server, in a way that it ends with the process that launched it.
 
 Run as a file by an isolated interpreter, standard library only:
-`python -I -S server_exec.py prctl|pipe PARENT_PID LOCK_FD BINARY ARG...`. Standard input is a
+`python -I -S server_exec.py prctl|pipe PARENT_PID BINARY ARG...`. Standard input is a
 pipe whose other end only the launching process has.
 """
 
@@ -22,13 +22,11 @@ def _end_with_parent(parent: int) -> None:
         sys.exit("the launching process ended before the server began")
 
 
-def _watch_parent(lock: int) -> None:
+def _watch_parent() -> None:
     """Leave a child behind that terminates this process when standard input is closed."""
     server = os.getpid()
     if os.fork() != 0:
         return
-    for inherited in (lock, 1, 2):
-        os.close(inherited)
     os.read(0, 1)
     if os.getppid() == server:
         os.kill(server, signal.SIGTERM)
@@ -37,11 +35,11 @@ def _watch_parent(lock: int) -> None:
 
 def main() -> None:
     """Tie this process to its parent, then replace it by the server."""
-    watch, parent, lock, *command = sys.argv[1:]
+    watch, parent, *command = sys.argv[1:]
     if watch == "prctl":
         _end_with_parent(int(parent))
     else:
-        _watch_parent(int(lock))
+        _watch_parent()
     os.execv(command[0], command)  # noqa: S606 (no shell is the point)
 
 

@@ -10,8 +10,9 @@ ARGV[4] fence
 ARGV[5] request_id          the same request again is recognised
 ARGV[6] head                record id that the caller built on, "" for an empty branch
 ARGV[7] progress            1 if the run got further, 0 for the mere start of an attempt
-ARGV[8] n                   number of records, at least 1
-ARGV[9...] record           kind, hash, data: n times, oldest first
+ARGV[8] n                   number of entries, at least 1
+ARGV[9...] entry            kind, hash, data: n times, oldest first; an entry without a kind is
+                            a provisional event that is published at this place
 
 Returns {code, ...}
   OK           new head, abort reason or ""
@@ -34,8 +35,11 @@ if not holds(lane, run_id, ARGV[4]) then return { 'FENCED', lane.fence } end
 local found = redis.call('HGET', key('heads', session), branch) or ''
 if found ~= ARGV[6] then return { 'CONFLICT', found } end
 
-local head = add_records(session, branch, ARGV[6], 9, tonumber(ARGV[8]), now_ms())
+local head, inc = add_records(session, branch, ARGV[6], 9, tonumber(ARGV[8]), now_ms())
 redis.call('HSET', run_key, 'request', ARGV[5], 'reply', head)
-if ARGV[7] == '1' then redis.call('HDEL', run_key, 'crashes_row') end
+if ARGV[7] == '1' then
+  redis.call('HSET', run_key, 'inc', inc)
+  redis.call('HDEL', run_key, 'crashes_row')
+end
 redis.call('DEL', key('part', run_id))
 return { 'OK', head, run[3] or '' }

@@ -13,8 +13,9 @@ ARGV[7] status              completed | failed | cancelled | rejected
 ARGV[8] stop_reason
 ARGV[9] result              encoded result, not compressed
 ARGV[10] discard_result     the same for follow-ups that need this run to complete
-ARGV[11] n                  number of records, at least 1; run_finished is the last
-ARGV[12...] record          kind, hash, data: n times, oldest first
+ARGV[11] n                  number of entries, at least 1; run_finished is the last
+ARGV[12...] entry           kind, hash, data: n times, oldest first; an entry without a kind is
+                            a provisional event that is published at this place
 
 Returns {code, ...}
   OK           new head

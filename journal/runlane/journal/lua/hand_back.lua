@@ -25,5 +25,4 @@ redis.call('HDEL', lane.name, 'fence')
 redis.call('HSET', key('run', run_id), 'state', 'queued', 'worker', '', 'cause', 'hand_back')
 redis.call('DEL', 'arq:in-progress:' .. run_id)
 enqueue(run_id, run, run.submitted)
-wake(run.queue, 1)
 return { 'OK', 1 }

@@ -1,7 +1,7 @@
 --[[ publish
 Let subscribers hear provisional events, if the caller still holds the lane.
 
-KEYS[1] root                partition; touches lane, part
+KEYS[1] root                partition; touches lane, heads, part
 
 ARGV[1] run_id
 ARGV[2] session
@@ -18,16 +18,18 @@ Returns {code, ...}
   NEWER_SCHEMA schema of the lane
 ]]
 --- @include base
+--- @include journal
 local lane, refused = read_lane(ARGV[2], ARGV[3])
 if refused then return refused end
 if not holds(lane, ARGV[1], ARGV[4]) then return { 'FENCED', lane.fence } end
 
 if ARGV[5] ~= '' then
   local part = key('part', ARGV[1])
-  local head = ARGV[6] .. ' '
-  if redis.call('GETRANGE', part, 0, #head - 1) ~= head then redis.call('SET', part, head) end
+  local place = ARGV[6] .. ' '
+  if redis.call('GETRANGE', part, 0, #place - 1) ~= place then redis.call('SET', part, place) end
   redis.call('APPEND', part, ARGV[5])
   redis.call('PEXPIRE', part, ARGV[7])
 end
-for i = 8, #ARGV do redis.call('PUBLISH', key('ev', ARGV[2]), 'P' .. ARGV[i]) end
+local head = redis.call('HGET', key('heads', ARGV[2]), ARGV[3]) or ''
+for i = 8, #ARGV do publish_event(ARGV[2], string.match(head, '^%d*'), ARGV[i]) end
 return { 'OK', 1 }

@@ -1,10 +1,10 @@
 --[[ register
-Make a worker and the agents that it serves known.
+Make a worker and the agents that it serves known, or take it off the list again.
 
 KEYS[1] root                partition; touches agents, workers, w
 
 ARGV[1] worker
-ARGV[2] lease_ms
+ARGV[2] lease_ms            how long it is live without a renewal; 0 if it leaves
 ARGV[3] info                JSON: host, pid, agents
 ARGV[4...] agent            name, version: for each
 

@@ -2,29 +2,33 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from runlane.journal.errors import SessionConflictError, SessionFencedError, WriteRefusedError
 from runlane.journal.ids import new_request_id
 from runlane.journal.lease import Lease
 from runlane.journal.partition import Partition
 from runlane.journal.wire.codec import chain_hash, encode_body
+from runlane.journal.wire.events import Event
 from runlane.journal.wire.records import AnyBody
 
 
 async def append(
     partition: Partition,
     lease: Lease,
-    bodies: Sequence[AnyBody],
+    entries: Sequence[AnyBody | Event],
     *,
     head: str,
     progress: bool,
     retry_s: float,
 ) -> tuple[str, str | None]:
-    """Append all of `bodies` or none; return the new head and why the run is to stop, if it is.
+    """Append all of `entries` or none; return the new head and why the run is to stop, if it is.
 
     Args:
         partition: Where the session lives.
         lease: Proof that the caller may write.
-        bodies: At least one, oldest first.
+        entries: At least one, oldest first; an event among them is heard at its place and not
+            kept.
         head: Record id of the record that the caller built on.
         progress: Whether the run got further; the mere start of an attempt is none.
         retry_s: How long to go on while the server is away, in seconds.
@@ -46,8 +50,8 @@ async def append(
         request_id,
         head,
         int(progress),
-        len(bodies),
-        *record_args(lease.branch_id, head, bodies),
+        len(entries),
+        *entry_args(lease.branch_id, head, entries),
         retry_s=retry_s,
     )
     if code in (b"OK", b"DUP"):
@@ -55,12 +59,17 @@ async def append(
     raise write_refused(code, rest[0].decode(), lease, head)
 
 
-def record_args(branch_id: str, head: str, bodies: Sequence[AnyBody]) -> list[str | bytes]:
-    """Return kind, hash and bytes of each record, chained to `head`."""
+def entry_args(
+    branch_id: str, head: str, entries: Sequence[AnyBody | Event]
+) -> list[str | bytes]:
+    """Return kind, hash and bytes of each record, chained to `head`; events have neither."""
     args: list[str | bytes] = []
     parent_hash = head.rpartition(".")[2]
-    for body in bodies:
-        kind, data = encode_body(body)
+    for entry in entries:
+        if isinstance(entry, Event):
+            args += ["", "", msgspec.msgpack.encode(entry)]
+            continue
+        kind, data = encode_body(entry)
         parent_hash = chain_hash(parent_hash, branch_id, kind, data)
         args += [kind, parent_hash, data]
     return args

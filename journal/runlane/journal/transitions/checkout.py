@@ -15,8 +15,8 @@ class Checkout(Struct, frozen=True):
     Attributes:
         head: Record id of the branch's last record; empty for a new branch.
         abort_reason: Why the run is to stop; None if nobody asked.
-        server_changed: The server restarted or failed over since the attempt before this one
-            began: an intent of that attempt may be lost.
+        server_changed: The server restarted or failed over since the run got further last: an
+            intent of an earlier attempt may be lost.
         entries: The session's first records, as stream entries.
     """
 

@@ -7,8 +7,9 @@ from msgspec import Struct
 from runlane.journal.ids import new_request_id
 from runlane.journal.lease import Lease
 from runlane.journal.partition import Partition
-from runlane.journal.transitions.append import record_args, write_refused
+from runlane.journal.transitions.append import entry_args, write_refused
 from runlane.journal.transitions.settle import DISCARDED, encode_result
+from runlane.journal.wire.events import Event
 from runlane.journal.wire.records import AnyBody, RunFinished
 from runlane.journal.wire.results import AgentRunResult
 
@@ -30,7 +31,7 @@ async def finish(
     lease: Lease,
     result: AgentRunResult,
     *,
-    bodies: Sequence[AnyBody],
+    entries: Sequence[AnyBody | Event],
     head: str,
     retry_s: float,
 ) -> Finished:
@@ -40,7 +41,8 @@ async def finish(
         partition: Where the session lives.
         lease: Proof that the caller may write.
         result: How the run ended.
-        bodies: Records that come before the end, oldest first.
+        entries: Records that come before the end, oldest first; an event among them is heard at
+            its place and not kept.
         head: Record id of the record that the caller built on.
         retry_s: How long to go on while the server is away, in seconds.
 
@@ -65,8 +67,8 @@ async def finish(
         result.stop_reason,
         encode_result(result),
         encode_result(DISCARDED),
-        len(bodies) + 1,
-        *record_args(lease.branch_id, head, [*bodies, end]),
+        len(entries) + 1,
+        *entry_args(lease.branch_id, head, [*entries, end]),
         retry_s=retry_s,
     )
     if code in (b"OK", b"DUP"):

@@ -1,4 +1,4 @@
-"""A worker appears."""
+"""A worker appears, or leaves."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
 async def register(
     partition: Partition, *, worker_id: str, lease_ms: int, info: WorkerInfo
 ) -> None:
-    """Make a worker and its agents known.
+    """Make a worker and its agents known; with a lease of 0 it leaves, and the agents stay.
 
     Raises:
         ServerUnavailableError: The server is away.

@@ -1,7 +1,7 @@
 """running → running, for all runs of a worker at once."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from redis import Redis
@@ -25,7 +25,7 @@ class Renewal(Struct, frozen=True):
 
 
 def renew(
-    client: "Redis[bytes]", keys: Keys, *, worker_id: str, lease_ms: int, leases: Sequence[Lease]
+    client: Redis, keys: Keys, *, worker_id: str, lease_ms: int, leases: Sequence[Lease]
 ) -> Renewal:
     """Extend leases; blocking, for a thread that a stuck event loop does not stop.
 
@@ -33,14 +33,14 @@ def renew(
         redis.exceptions.RedisError: The server is away.
     """
     script = load("renew")
+    execute = cast("Any", client).execute_command  # redis-py leaves it untyped
     args: list[Any] = [1, keys.root, worker_id, lease_ms]
     for lease in leases:
         args += [lease.run_id, lease.session_id, lease.branch_id, lease.queue, lease.fence]
     try:
-        reply: Any = client.execute_command("EVALSHA", script.sha, *args)
+        lost, aborted = execute("EVALSHA", script.sha, *args)
     except NoScriptError:
-        reply = client.execute_command("EVAL", script.source, *args)
-    lost, aborted = reply
+        lost, aborted = execute("EVAL", script.source, *args)
     words = [word.decode() for word in aborted]
     return Renewal(
         lost=tuple(run_id.decode() for run_id in lost),

@@ -56,8 +56,9 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
         payload: Fields of that kind, as plain data.
         cursor: The record id of a committed event: subscribe again after it. None if
             provisional.
-        revision: The record's number; for a provisional event the last committed one before it.
-        count: 0 if committed; a provisional event counts from 1 after that revision.
+        revision: The record's number; for a provisional event that of the last record of its
+            branch before it.
+        count: 0 if committed; a provisional event counts from 1 after that record.
     """
 
     session_id: str

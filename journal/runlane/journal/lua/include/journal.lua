@@ -25,18 +25,30 @@ local function add_record(session, record)
   return stream_id .. '.' .. record.hash
 end
 
--- Appends n records (kind, hash, data) that start at ARGV[first] to a branch; returns the new head.
+-- Provisional events are live only: "P", the revision that they come after, and the event.
+local function publish_event(session, revision, data)
+  redis.call('PUBLISH', key('ev', session), 'P' .. revision .. '\0' .. data)
+end
+
+-- Appends n entries (kind, hash, data) that start at ARGV[first] to a branch. An entry without a
+-- kind is a provisional event, to be heard at this place and not kept. Returns new head and inc.
 local function add_records(session, branch, head, first, n, now)
-  local inc, revision = current_inc(), last_revision(session)
-  for i = 0, n - 1 do
-    local at = first + 3 * i
-    revision = revision + 1
-    head = add_record(session, { revision = revision, inc = inc, branch = branch, parent = head,
-      kind = ARGV[at], hash = ARGV[at + 1], data = ARGV[at + 2], now = now })
+  local inc, before = current_inc(), last_revision(session)
+  local revision = before
+  for at = first, first + 3 * (n - 1), 3 do
+    if ARGV[at] == '' then
+      publish_event(session, string.match(head, '^%d*'), ARGV[at + 2])
+    else
+      revision = revision + 1
+      head = add_record(session, { revision = revision, inc = inc, branch = branch, parent = head,
+        kind = ARGV[at], hash = ARGV[at + 1], data = ARGV[at + 2], now = now })
+    end
   end
-  redis.call('HSET', key('heads', session), branch, head)
-  redis.call('HSET', key('s', session), 'rev', revision)
-  return head
+  if revision > before then
+    redis.call('HSET', key('heads', session), branch, head)
+    redis.call('HSET', key('s', session), 'rev', revision)
+  end
+  return head, inc
 end
 
 -- Appends one record to the session's control chain, hashing it here; returns its record id.

@@ -1,0 +1,1 @@
+"""Instruments: metrics and logs, defined once, imported by everything above."""

@@ -1,0 +1,109 @@
+"""What a worker serves: agents, as definitions without any state of a run."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from runlane.journal.errors import InvalidInputError, RunlaneError
+from runlane.journal.ids import check_id
+from runlane.worker.models import ModelAdapter
+from runlane.worker.policy import RecoveryPolicy, RuntimePolicy
+from runlane.worker.tools import BaseHandler, FunctionTool, FunctionToolHandler, ToolRuntime
+
+
+class AppLoadError(RunlaneError):
+    """The module that should hold the app cannot be used."""
+
+
+class Agent:
+    """One agent definition.
+
+    Args:
+        name: What sessions are bound to; it is the name of its queue too.
+        model: Answers its turns; started and stopped with the worker.
+        version: Shown in each run; a job may ask for exactly this one.
+        system_prompt: The first message of every request; never journaled.
+        tools: Typed functions, made by `@tool`.
+        handlers: Further tools.
+        runtime_policy: Limits of a run.
+        recovery_policy: What to do about side effects whose outcome a crash has lost.
+    """
+
+    def __init__(  # noqa: PLR0913 (a definition has this many parts)
+        self,
+        name: str,
+        model: ModelAdapter,
+        *,
+        version: str = "1",
+        system_prompt: str = "",
+        tools: Sequence[FunctionTool[..., Any]] = (),
+        handlers: Sequence[BaseHandler] = (),
+        runtime_policy: RuntimePolicy | None = None,
+        recovery_policy: RecoveryPolicy = RecoveryPolicy.REPORT,
+    ) -> None:
+        self.name = check_id("agent", name)
+        self.version = check_id("version", version)
+        self.model = model
+        self.system_prompt = system_prompt
+        self.runtime_policy = runtime_policy or RuntimePolicy()
+        self.recovery_policy = recovery_policy
+        offered = [*handlers, FunctionToolHandler(tools)] if tools else [*handlers]
+        self.tools = ToolRuntime(offered)
+
+    @property
+    def queues(self) -> tuple[str, str]:
+        """The queues that hold its runs: for any version, and for this one."""
+        return self.name, f"{self.name}@{self.version}"
+
+    async def startup(self) -> None:
+        """Start the model, then the tools."""
+        await self.model.startup()
+        await self.tools.startup()
+
+    async def shutdown(self) -> None:
+        """Stop the tools, then the model."""
+        await self.tools.shutdown()
+        await self.model.shutdown()
+
+
+class App:
+    """The agents that a worker serves.
+
+    Raises:
+        InvalidInputError: There are none, or two have one name.
+    """
+
+    def __init__(self, agents: Sequence[Agent]) -> None:
+        self.agents = {agent.name: agent for agent in agents}
+        if not agents:
+            raise InvalidInputError("an App needs at least one agent")
+        if len(self.agents) != len(agents):
+            names = sorted(agent.name for agent in agents)
+            raise InvalidInputError(f"two agents of an App have one name: {names}")
+
+
+def load_app(path: str) -> App:
+    """Return the app at `module.path:attribute`; the working directory may be imported from.
+
+    Raises:
+        AppLoadError: There is no such module or attribute, it does not import, or is no App.
+    """
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise AppLoadError(f"{path!r} is not of the form package.module:app")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise AppLoadError(
+            f"module {module_name!r} does not import: {type(error).__name__}: {error}"
+        ) from error
+    app = getattr(module, attribute, None)
+    if not isinstance(app, App):
+        found = "nothing" if app is None else type(app).__name__
+        raise AppLoadError(f"{path!r} should be a runlane.worker.App, found {found}")
+    return app

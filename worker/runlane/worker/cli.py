@@ -1,0 +1,83 @@
+"""`runlane worker` and `runlane dev`: processes that execute runs."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import click
+import uvloop
+
+from runlane.journal.errors import RunlaneError, ServerLaunchError
+from runlane.journal.settings import Settings, load_settings
+from runlane.observability.logs import configure_logs
+from runlane.worker.app import App, load_app
+from runlane.worker.runner.worker import RunlaneWorker
+
+_SLOTS = click.option("--max-runs", type=int, help="Runs executed at once.")
+_LEASE = click.option("--lease-ms", type=int, help="How long a silent worker keeps its runs.")
+
+
+def serve(app: App, url: str, settings: Settings) -> None:
+    """Execute runs in this process until it is told to stop."""
+    loop = uvloop.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        RunlaneWorker(app, url, settings).run()
+    finally:
+        loop.close()
+
+
+@click.command()
+@click.argument("app")
+@_SLOTS
+@_LEASE
+def worker(app: str, max_runs: int | None, lease_ms: int | None) -> None:
+    """Execute the runs of APP, given as package.module:attribute.
+
+    \b
+    Examples:
+      runlane worker myapp.agents:app
+      RUNLANE_REDIS_URL=redis://10.0.0.5 runlane worker myapp.agents:app --max-runs 300
+
+    SIGTERM drains: each run goes on to its next turn boundary and is handed to another worker.
+    A second SIGTERM stops at once.
+    """
+    settings = load_settings(max_runs=max_runs, lease_ms=lease_ms)
+    configure_logs(level=settings.log_level, json=settings.log_json)
+    if settings.redis_url is None:
+        raise click.UsageError(
+            "RUNLANE_REDIS_URL is not set. Set it, or use 'runlane dev APP', which starts a "
+            "Redis server of its own"
+        )
+    serve(load_app(app), settings.redis_url, settings)
+
+
+@click.command()
+@click.argument("app")
+@_SLOTS
+@_LEASE
+@click.option("--port", type=int, default=6399, show_default=True, help="Port of the server.")
+def dev(app: str, max_runs: int | None, lease_ms: int | None, port: int) -> None:
+    """Execute the runs of APP here, on a Redis server of our own if none is configured.
+
+    \b
+    Examples:
+      runlane dev myapp.agents:app
+      runlane dev examples.support:app
+    """
+    settings = load_settings(max_runs=max_runs, lease_ms=lease_ms)
+    configure_logs(level=settings.log_level, json=settings.log_json)
+    loaded = load_app(app)
+    if settings.redis_url is not None:
+        serve(loaded, settings.redis_url, settings)
+        return
+    from runlane.journal.server import launch
+
+    with launch(Path(settings.data_dir), port=port) as server:
+        click.echo(f"{server.version} on {server.url}, data in {settings.data_dir}/")
+        click.echo("in another terminal:")
+        agent = next(iter(loaded.agents))
+        click.echo(f"  export RUNLANE_REDIS_URL={server.url}")
+        click.echo(f"  runlane run my-session 'Hello' --agent {agent}")
+        serve(loaded, server.url, settings)

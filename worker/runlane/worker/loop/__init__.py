@@ -1,0 +1,1 @@
+"""The loop of model and tools. It knows neither Redis nor arq nor a clock."""

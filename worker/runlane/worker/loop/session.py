@@ -1,0 +1,67 @@
+"""What the loop needs of the outside: one run, as it is journaled and heard."""
+
+from typing import Any, Protocol
+
+from runlane.journal.projection import Projection
+from runlane.journal.wire.events import EventKind
+from runlane.journal.wire.records import AnyBody
+from runlane.worker.control import CancellationToken
+
+
+class HandBackSignal(Exception):  # noqa: N818 (a signal to the caller, not a fault)
+    """The worker stops: the run is at a turn boundary and may go on elsewhere."""
+
+
+class RunSession(Protocol):
+    """One attempt of one run.
+
+    Attributes:
+        run_id: The run.
+        session_id: The session.
+        agent_name: The agent.
+        attempt: 1 for the first try.
+        projection: The branch, with everything committed so far; `open_run` is this run.
+        cancellation: Set when the run is to stop.
+        server_changed: The server restarted or failed over since the attempt before this one
+            began, so that an intent of that attempt may be lost.
+    """
+
+    run_id: str
+    session_id: str
+    agent_name: str
+    attempt: int
+    projection: Projection
+    cancellation: CancellationToken
+    server_changed: bool
+
+    async def commit(self, *bodies: AnyBody) -> None:
+        """Journal records and fold them into `projection`; all or none.
+
+        Raises:
+            WriteRefusedError: The lease was lost; nothing was written, and nothing may be.
+        """
+        ...
+
+    def emit(self, kind: EventKind, turn: int, payload: dict[str, Any] | None = None) -> None:
+        """Let subscribers hear a provisional event, at its place among records."""
+        ...
+
+    def say(self, turn: int, delta: str) -> None:
+        """Let subscribers hear more of the model's text, coalesced."""
+        ...
+
+    def check_lease(self) -> None:
+        """Raise if the lease has ended by this worker's own clock.
+
+        Raises:
+            WriteRefusedError: It has: a side effect must not begin.
+        """
+        ...
+
+    def check_drain(self) -> None:
+        """Raise at a turn boundary if the worker stops.
+
+        Raises:
+            HandBackSignal: It does.
+        """
+        ...

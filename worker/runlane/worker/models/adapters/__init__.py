@@ -1,0 +1,1 @@
+"""One module per provider protocol; none knows another."""

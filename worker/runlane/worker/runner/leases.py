@@ -1,0 +1,132 @@
+"""Keep the leases of all runs of this process, whatever the event loop is busy with."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from redis import Redis
+from redis.exceptions import RedisError
+
+from runlane.journal.keys import Keys
+from runlane.journal.link import CONNECT_TIMEOUT_S
+from runlane.journal.transitions import Renewal, renew
+from runlane.worker.session.held import HeldLease
+
+WATCH_S: Final = 0.25
+
+logger = structlog.get_logger(__name__)
+
+
+class LeaseKeeper:
+    """Renews in a thread with a connection of its own, every third of a lease.
+
+    A blocked event loop does not lose its leases for that; one that stands still for longer
+    than `stall_limit_s` does, on purpose: a hung worker must not keep its runs for ever.
+
+    Args:
+        url: The server.
+        keys: Names of its keys.
+        worker_id: This worker.
+        lease_ms: Length of a lease.
+        stall_limit_s: How long the event loop may stand still.
+    """
+
+    def __init__(
+        self, url: str, keys: Keys, *, worker_id: str, lease_ms: int, stall_limit_s: float
+    ) -> None:
+        self._client = Redis.from_url(
+            url,
+            socket_timeout=max(lease_ms / 3000, 0.5),
+            socket_connect_timeout=min(CONNECT_TIMEOUT_S, max(lease_ms / 3000, 0.5)),
+        )
+        self._keys = keys
+        self._worker_id = worker_id
+        self._lease_ms = lease_ms
+        self._stall_limit_s = stall_limit_s
+        self._held: dict[str, HeldLease] = {}
+        self._lock = threading.Lock()
+        self._ticked_at = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew_for_ever, name="leases", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to renew; call it in the event loop that executes the runs."""
+        self._loop = asyncio.get_running_loop()
+        self._watch = asyncio.create_task(self._tick_for_ever())
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Stop renewing."""
+        self._stop.set()
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
+        self._client.close()
+
+    def add(self, held: HeldLease) -> None:
+        """Keep a lease from now on."""
+        with self._lock:
+            self._held[held.lease.run_id] = held
+
+    def remove(self, held: HeldLease) -> None:
+        """Keep it no longer."""
+        with self._lock:
+            if self._held.get(held.lease.run_id) is held:
+                del self._held[held.lease.run_id]
+
+    def find(self, run_id: str) -> HeldLease | None:
+        """Return the lease of a run, if this process holds it."""
+        return self._held.get(run_id)
+
+    async def _tick_for_ever(self) -> None:
+        """Show the thread that the loop runs, and stop runs whose lease has ended."""
+        while True:
+            self._ticked_at = time.monotonic()
+            for held in list(self._held.values()):
+                if held.remaining_s <= 0:
+                    held.lose("the lease ended before it could be renewed")
+            await asyncio.sleep(WATCH_S)
+
+    def _renew_for_ever(self) -> None:
+        while not self._stop.wait(self._lease_ms / 3000):
+            stalled_s = time.monotonic() - self._ticked_at
+            if stalled_s > self._stall_limit_s:
+                logger.error("event_loop_stalled", seconds=round(stalled_s, 1))
+                continue
+            with self._lock:
+                held = list(self._held.values())
+            sent_at = time.monotonic()
+            try:
+                renewal = renew(
+                    self._client,
+                    self._keys,
+                    worker_id=self._worker_id,
+                    lease_ms=self._lease_ms,
+                    leases=[each.lease for each in held],
+                )
+            except (RedisError, OSError) as error:
+                logger.warning("renewal_failed", error=str(error))
+                continue
+            assert self._loop is not None
+            self._call_soon(self._apply, held, renewal, sent_at + self._lease_ms / 1000)
+
+    def _call_soon(self, apply: Callable[..., None], *args: object) -> None:
+        assert self._loop is not None
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(apply, *args)
+
+    def _apply(self, held: list[HeldLease], renewal: Renewal, ends_at: float) -> None:
+        for each in held:
+            run_id = each.lease.run_id
+            if run_id in renewal.lost:
+                each.lose("another worker holds the lane")
+                continue
+            each.ends_at = ends_at
+            if run_id in renewal.aborted:
+                each.cancellation.cancel(renewal.aborted[run_id])

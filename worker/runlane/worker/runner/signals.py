@@ -1,0 +1,92 @@
+"""What wakes a worker: tokens of its queues, and control messages for its runs."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import structlog
+
+from runlane.journal.link import LOST, client_for
+
+RETRY_MAX_S: Final = 2.0
+BLOCK_S: Final = 30
+
+logger = structlog.get_logger(__name__)
+
+
+class WakeUps:
+    """Takes wake-up tokens on a connection of its own.
+
+    Tokens are hints, never state: whoever misses one finds the run by its next claim. The
+    blocking read goes on over calls, since a server ends one only at its own ticks (hz 10).
+    """
+
+    def __init__(self, url: str, lists: Sequence[str]) -> None:
+        self._client = client_for(url)
+        self._lists = list(lists)
+        self._reading: asyncio.Task[Any] | None = None
+
+    async def wait(self, seconds: float, stop: "asyncio.Task[Any]") -> None:
+        """Return at a token, after `seconds`, or when `stop` is done."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        await asyncio.wait(
+            {self._reading, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        self.take()
+
+    async def wait_for_slot(self, slot: "asyncio.Task[Any]", stop: "asyncio.Task[Any]") -> None:
+        """Return when a slot is free, or `stop` is done; tokens that come now go to others."""
+        while not (slot.done() or stop.done()):
+            reading = {self._reading} if self._reading else set[asyncio.Task[Any]]()
+            await asyncio.wait({slot, stop, *reading}, return_when=asyncio.FIRST_COMPLETED)
+            if token := self.take():
+                await self._client.lpush(token, "1")
+
+    def take(self) -> str | None:
+        """Return the list that a token was taken from since the last call."""
+        if self._reading is None or not self._reading.done():
+            return None
+        reading, self._reading = self._reading, None
+        return reading.result()
+
+    async def close(self) -> None:
+        """Stop taking tokens: one that a stopping worker takes is lost to the others."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+            self._reading = None
+        await self._client.aclose()
+
+    async def _read(self) -> str | None:
+        try:
+            taken = await self._client.blpop(self._lists, timeout=BLOCK_S)
+        except LOST as error:
+            logger.info("wake_ups_lost", error=str(error))
+            await asyncio.sleep(0.2)
+            return None
+        return None if taken is None else taken[0].decode()
+
+
+async def follow_control(url: str, channel: str, deliver: Callable[[str, str], None]) -> None:
+    """Call `deliver(run_id, reason)` for each run that is to stop, until cancelled.
+
+    A message that is missed comes with the next renewal or append.
+    """
+    delay = 0.05
+    while True:
+        client = client_for(url)
+        pubsub = client.pubsub(ignore_subscribe_messages=True)
+        try:
+            await pubsub.subscribe(channel)
+            async for message in pubsub.listen():
+                delay = 0.05
+                run_id, _, reason = message["data"].decode().partition("\0")
+                deliver(run_id, reason)
+        except LOST as error:
+            logger.info("control_channel_lost", error=str(error))
+        finally:
+            await pubsub.aclose()  # type: ignore[no-untyped-call]
+            await client.aclose()
+        await asyncio.sleep(delay)
+        delay = min(delay * 2, RETRY_MAX_S)

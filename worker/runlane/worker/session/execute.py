@@ -1,0 +1,169 @@
+"""One attempt of one run, from the claim to the end, top to bottom."""
+
+from collections.abc import Mapping
+
+import structlog
+
+from runlane.journal.errors import (
+    ServerUnavailableError,
+    UndecodableError,
+    WriteRefusedError,
+)
+from runlane.journal.kill_points import kill_point
+from runlane.journal.partition import Partition
+from runlane.journal.projection import Projection
+from runlane.journal.reader import PAGE, read_records, record_of
+from runlane.journal.record_order import RecordOrderError
+from runlane.journal.transitions import Checkout, checkout, hand_back, settle
+from runlane.journal.wire.codec import decode_job
+from runlane.journal.wire.jobs import AnyJob, ContinueJob
+from runlane.journal.wire.messages import UserMessage
+from runlane.journal.wire.records import AnyBody, AttemptStarted, MessageAppended, RunContinued, RunStarted
+from runlane.journal.wire.results import AgentRunResult, RunStatus, RunUsage, StopReason
+from runlane.worker.app import Agent
+from runlane.worker.loop.ending import Ending
+from runlane.worker.loop.orchestrator import orchestrate
+from runlane.worker.loop.session import HandBackSignal
+from runlane.worker.session.held import HeldLease, LeaseLostError
+from runlane.worker.session.run_session import JournaledRun
+
+logger = structlog.get_logger(__name__)
+
+
+async def execute(
+    partition: Partition,
+    held: HeldLease,
+    job_data: bytes,
+    *,
+    agents: Mapping[str, Agent],
+    worker_id: str,
+) -> AgentRunResult | None:
+    """Carry a claimed run on, as far as it gets; return its result if it ended here.
+
+    Raises:
+        WriteRefusedError: The lease was lost; the run goes on elsewhere.
+        HandBackSignal: The worker stops, and the run is at a turn boundary.
+    """
+    kill_point("after_claim")
+    try:
+        job = decode_job(job_data)
+        checked_out, projection = await _check_out(partition, held)
+    except (UndecodableError, RecordOrderError) as error:
+        return await _dead_letter(partition, held, str(error))
+    kill_point("after_checkout")
+    agent = agents[job.agent]
+    run = JournaledRun(
+        partition,
+        held,
+        agent.name,
+        projection=projection,
+        head=checked_out.head,
+        server_changed=checked_out.server_changed,
+    )
+    try:
+        await run.commit(_beginning(job, agent, held, projection, worker_id), progress=False)
+        kill_point("after_run_started")
+        ending = await _carry_on(agent, run)
+        return await _end(run, ending)
+    finally:
+        await run.close()
+
+
+async def give_back(partition: Partition, held: HeldLease, *, retry_s: float) -> None:
+    """Hand a run back to the head of its lane, unless it is not held any more."""
+    if held.lost:
+        return
+    try:
+        await hand_back(partition, held.lease, retry_s=retry_s)
+    except ServerUnavailableError as error:
+        logger.warning("hand_back_failed", run_id=held.lease.run_id, error=str(error))
+
+
+async def _check_out(partition: Partition, held: HeldLease) -> tuple[Checkout, Projection]:
+    lease = held.lease
+    try:
+        checked_out = await checkout(partition, lease, page=PAGE)
+        projection = Projection(lease.branch_id, map(record_of, checked_out.entries))
+        if len(checked_out.entries) == PAGE:
+            last = record_of(checked_out.entries[-1])
+            async for record in read_records(partition, lease.session_id, after=last.revision):
+                projection.add(record.branch_id, record.body)
+    except ServerUnavailableError as error:
+        raise LeaseLostError(lease.run_id, f"the checkout got no answer ({error})") from error
+    if checked_out.abort_reason is not None:
+        held.cancellation.cancel(checked_out.abort_reason)
+    return checked_out, projection
+
+
+def _beginning(
+    job: AnyJob, agent: Agent, held: HeldLease, projection: Projection, worker_id: str
+) -> AnyBody:
+    lease = held.lease
+    if projection.open_run is not None:
+        assert lease.cause is not None, "a first attempt finds no record of its run"
+        return AttemptStarted(
+            run_id=lease.run_id, attempt=lease.attempt, worker_id=worker_id, cause=lease.cause
+        )
+    if isinstance(job, ContinueJob):
+        return RunContinued(
+            run_id=lease.run_id,
+            attempt=lease.attempt,
+            agent=agent.name,
+            version=agent.version,
+            worker_id=worker_id,
+        )
+    return RunStarted(
+        run_id=lease.run_id,
+        attempt=lease.attempt,
+        agent=agent.name,
+        version=agent.version,
+        worker_id=worker_id,
+        message=UserMessage(job.task),
+    )
+
+
+async def _carry_on(agent: Agent, run: JournaledRun) -> Ending:
+    try:
+        return await orchestrate(agent, run)
+    except (WriteRefusedError, HandBackSignal):
+        raise
+    except Exception as error:
+        logger.exception("run_failed", run_id=run.run_id)
+        return Ending(StopReason.RUNTIME_ERROR, error=f"{type(error).__name__}: {error}")
+
+
+async def _end(run: JournaledRun, ending: Ending) -> AgentRunResult:
+    kill_point("before_finish")
+    result = _result(run, ending)
+    abort_reason = await run.finish(ending, result)
+    if abort_reason is not None:
+        ending = Ending(
+            StopReason.EXTERNAL_ABORT, error=abort_reason, last=ending.last, turn=ending.turn
+        )
+        result = _result(run, ending)
+        await run.finish(ending, result)
+    kill_point("after_finish")
+    return result
+
+
+def _result(run: JournaledRun, ending: Ending) -> AgentRunResult:
+    """Count what is journaled together with the end, too."""
+    projection = run.projection
+    open_run = projection.open_run
+    turns, usage = (open_run.turn, open_run.usage) if open_run else (0, RunUsage())
+    for body in ending.last:
+        if isinstance(body, MessageAppended):
+            turns, usage = body.turn, usage.plus(body.usage)
+    return ending.result(turns=turns, usage=usage)
+
+
+async def _dead_letter(
+    partition: Partition, held: HeldLease, reason: str
+) -> AgentRunResult | None:
+    result = AgentRunResult(
+        status=RunStatus.FAILED, stop_reason=StopReason.RUNTIME_ERROR, error=reason[:1000]
+    )
+    settled = await settle(
+        partition, held.lease.run_id, result, dead_reason=reason[:1000], fence=held.lease.fence
+    )
+    return result if settled else None

@@ -1,0 +1,1 @@
+"""A scripted model behind real HTTP, for the demo and the tests."""

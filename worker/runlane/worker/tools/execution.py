@@ -1,0 +1,101 @@
+"""A call that ends: with its result, or because somebody or the clock stopped it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from runlane.journal.errors import RunlaneError
+from runlane.worker.control.cancellation import AgentCancelledError, CancellationToken
+
+T = TypeVar("T")
+
+_running: Final[set[asyncio.Task[Any]]] = set()
+"""Keeps tasks alive that nobody waits for any more."""
+
+
+class CallStoppedError(RunlaneError):
+    """A call was stopped before it had a result.
+
+    Attributes:
+        reason: Why.
+        cancelled: Whether the run was cancelled; else the call had run out of time.
+        abandoned: Whether it did not stop when asked to, and may still go on.
+    """
+
+    def __init__(self, reason: str, *, cancelled: bool, abandoned: bool) -> None:
+        self.reason = reason
+        self.cancelled = cancelled
+        self.abandoned = abandoned
+        super().__init__(reason)
+
+
+async def run_bounded(
+    call: Callable[[], Awaitable[T]],
+    *,
+    cancellation: CancellationToken,
+    timeout_s: float | None,
+    grace_s: float,
+) -> T:
+    """Return what `call` gives, also if it gives it after it was asked to stop.
+
+    If the task that waits here is cancelled, the call is asked to stop as well, and the
+    cancellation goes on once it has, or after the grace period.
+
+    Args:
+        call: Starts the work; not called if the run is cancelled already.
+        cancellation: Asks the call to stop.
+        timeout_s: Seconds after which it is asked to stop; None for no limit.
+        grace_s: Seconds to wait for a call that was asked to stop, before it is abandoned.
+
+    Raises:
+        CallStoppedError: There was no result.
+        Exception: Whatever the call raises.
+    """
+    if cancellation.cancelled:
+        raise CallStoppedError(cancellation.reason, cancelled=True, abandoned=False)
+    task = asyncio.create_task(_contain(call))
+    _running.add(task)
+    task.add_done_callback(_forget)
+    stop = asyncio.create_task(cancellation.wait())
+    try:
+        await asyncio.wait({task, stop}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped = not task.done()
+        stop.cancel()
+        if stopped:
+            task.cancel()
+            await asyncio.wait({task}, timeout=grace_s)
+    return _result(task, stopped=stopped, cancellation=cancellation, timeout_s=timeout_s)
+
+
+def _result(
+    task: asyncio.Task[T],
+    *,
+    stopped: bool,
+    cancellation: CancellationToken,
+    timeout_s: float | None,
+) -> T:
+    cancelled = cancellation.cancelled
+    reason = cancellation.reason if cancelled else f"no result within {timeout_s} s"
+    if not task.done():
+        raise CallStoppedError(reason, cancelled=cancelled, abandoned=True)
+    try:
+        return task.result()
+    except (asyncio.CancelledError, AgentCancelledError) as error:
+        if stopped or cancelled:
+            raise CallStoppedError(reason, cancelled=cancelled, abandoned=False) from error
+        raise RuntimeError("the tool cancelled itself") from error
+
+
+async def _contain(call: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await call()
+    except SystemExit as error:  # it would end the worker, and every other run with it
+        raise RuntimeError("the tool raised SystemExit") from error
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    """Let a task go, its exception seen: nobody may be left to look at it."""
+    _running.discard(task)
+    if not task.cancelled():
+        task.exception()
