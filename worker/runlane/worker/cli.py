@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-import sys
-from pathlib import Path
+from contextlib import ExitStack
 
 import click
 import uvloop
@@ -12,7 +11,9 @@ from runlane.journal.errors import RunlaneError, ServerLaunchError
 from runlane.journal.settings import Settings, load_settings
 from runlane.observability.logs import configure_logs
 from runlane.worker.app import App, load_app
+from runlane.worker.models import ModelConfig
 from runlane.worker.runner.worker import RunlaneWorker
+from runlane.worker.testing.process import scripted_model
 
 _SLOTS = click.option("--max-runs", type=int, help="Runs executed at once.")
 _LEASE = click.option("--lease-ms", type=int, help="How long a silent worker keeps its runs.")
@@ -68,16 +69,16 @@ def dev(app: str, max_runs: int | None, lease_ms: int | None, port: int) -> None
     """
     settings = load_settings(max_runs=max_runs, lease_ms=lease_ms)
     configure_logs(level=settings.log_level, json=settings.log_json)
-    loaded = load_app(app)
-    if settings.redis_url is not None:
-        serve(loaded, settings.redis_url, settings)
-        return
-    from runlane.journal.server import launch
-
-    with launch(Path(settings.data_dir), port=port) as server:
-        click.echo(f"{server.version} on {server.url}, data in {settings.data_dir}/")
-        click.echo("in another terminal:")
-        agent = next(iter(loaded.agents))
-        click.echo(f"  export RUNLANE_REDIS_URL={server.url}")
-        click.echo(f"  runlane run my-session 'Hello' --agent {agent}")
-        serve(loaded, server.url, settings)
+    with ExitStack() as stack:
+        if not ModelConfig.present():
+            os.environ.update(stack.enter_context(scripted_model()))
+            click.echo("no MODEL_URL is set: a scripted model answers (see examples/README.md)")
+        loaded = load_app(app)
+        url = settings.redis_url
+        if url is None:
+            server = stack.enter_context(launch(settings.data_dir, port=port))
+            url = server.url
+            click.echo(f"{server.version} on {url}, data in {settings.data_dir}/")
+            click.echo(f"in another terminal:\n  export RUNLANE_REDIS_URL={url}")
+        click.echo(f"  runlane run my-session 'Hello' --agent {next(iter(loaded.agents))}")
+        serve(loaded, url, settings)

@@ -1,0 +1,309 @@
+import threading
+from collections.abc import Callable
+from datetime import date
+from enum import Enum
+from functools import wraps
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Meta, Struct
+from tests.tools.support import context_of_call
+
+from runlane.journal.errors import InvalidInputError
+from runlane.worker.tools import StepOutcome, ToolContext, ToolControl, ToolEffect, tool
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Item(Struct, frozen=True):
+    sku: str
+    amount: Annotated[int, Meta(ge=1)] = 1
+
+
+class Tree(Struct, frozen=True):
+    children: "tuple[Tree, ...]" = ()
+
+
+@tool
+async def order(
+    items: list[Item],
+    when: date,
+    colour: Colour = Colour.RED,
+    notes: list[str] | None = None,
+    tags: tuple[str, ...] = ("new",),
+    *,
+    ctx: ToolContext,
+) -> dict[str, Any]:
+    """Order items
+    from the shop.
+
+    Args:
+        items: What to order.
+        when: The day of delivery.
+        ctx: Not for the model.
+    """
+    return {
+        "items": items,
+        "when": when,
+        "colour": colour,
+        "notes": notes,
+        "tags": tags,
+        "key": ctx.operation_key,
+    }
+
+
+def test_the_schema_comes_from_the_signature() -> None:
+    assert order.definition.name == "order"
+    assert order.definition.effect is ToolEffect.SIDE_EFFECTING
+    assert order.definition.description == "Order items from the shop."
+    assert order.definition.schema.parameters == {
+        "type": "object",
+        "properties": {
+            "items": {
+                "type": "array",
+                "items": {"$ref": "#/$defs/Item"},
+                "description": "What to order.",
+            },
+            "when": {"type": "string", "format": "date", "description": "The day of delivery."},
+            "colour": {"$ref": "#/$defs/Colour", "default": "red"},
+            "notes": {
+                "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+                "default": None,
+            },
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["items", "when"],
+        "additionalProperties": False,
+        "$defs": {
+            "Colour": {"title": "Colour", "enum": ["blue", "red"]},
+            "Item": {
+                "title": "Item",
+                "type": "object",
+                "properties": {
+                    "sku": {"type": "string"},
+                    "amount": {"type": "integer", "minimum": 1, "default": 1},
+                },
+                "required": ["sku"],
+            },
+        },
+    }
+
+
+async def test_the_function_gets_real_types_its_own_defaults_and_the_context() -> None:
+    arguments = {"items": [{"sku": "a"}], "when": "2026-01-02"}
+    outcome = await order.invoke(arguments, context=context_of_call())
+    assert outcome == StepOutcome(
+        {
+            "items": [Item("a", 1)],
+            "when": date(2026, 1, 2),
+            "colour": Colour.RED,
+            "notes": None,
+            "tags": ("new",),
+            "key": "run:2:0",
+        }
+    )
+
+
+@tool
+def echo(items: list[Item], day: date, tree: Tree, counts: dict[int, float]) -> Any:
+    return items, day, tree, counts
+
+
+ITEMS = st.builds(Item, sku=st.text(alphabet=list("ab")), amount=st.integers(1, 9))
+TREES = st.recursive(
+    st.just(Tree()), lambda inner: st.builds(Tree, st.lists(inner, max_size=2).map(tuple))
+)
+
+
+@given(
+    items=st.lists(ITEMS, max_size=3),
+    day=st.dates(),
+    tree=TREES,
+    counts=st.dictionaries(st.integers(-9, 9), st.floats(-1, 1), max_size=3),
+)
+@settings(deadline=None, max_examples=50)
+async def test_arguments_written_as_json_come_back_as_they_were(
+    items: list[Item], day: date, tree: Tree, counts: dict[int, float]
+) -> None:
+    text = msgspec.json.encode({"items": items, "day": day, "tree": tree, "counts": counts})
+    arguments = msgspec.json.decode(text)
+    assert echo.argument_errors(arguments) == ()
+    outcome = await echo.invoke(arguments, context=context_of_call())
+    assert outcome.data == (items, day, tree, counts)
+
+
+def test_the_tool_is_still_the_function() -> None:
+    @tool(effect=ToolEffect.READ_ONLY, name="sum-up", timeout_s=2)
+    def add(a: int, b: int = 1) -> int:
+        """Add."""
+        return a + b
+
+    total: int = add(2, b=3)
+    assert total == 5
+    assert add.definition.name == "sum-up"
+    assert add.definition.effect is ToolEffect.READ_ONLY
+    assert add.timeout_s == 2
+    assert (add.__name__, add.__doc__) == ("add", "Add.")
+
+
+def test_a_tool_without_arguments_takes_an_empty_object() -> None:
+    @tool
+    def ping() -> str:
+        return "pong"
+
+    assert ping.definition.schema.parameters == {
+        "type": "object",
+        "properties": {},
+        "required": [],
+        "additionalProperties": False,
+    }
+    assert ping.definition.description is None
+
+
+async def test_a_sync_function_runs_in_a_thread() -> None:
+    @tool
+    def where() -> int:
+        return threading.get_ident()
+
+    outcome = await where.invoke({}, context=context_of_call())
+    assert outcome.data != threading.get_ident()
+
+
+async def test_an_async_function_behind_a_plain_decorator_is_awaited() -> None:
+    def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    @tool
+    @plain
+    async def look(a: int) -> int:
+        return a
+
+    assert (await look.invoke({"a": 1}, context=context_of_call())).data == 1
+
+
+async def test_a_step_outcome_is_kept() -> None:
+    done = StepOutcome("bye", ToolControl.COMPLETE)
+
+    @tool
+    async def finish() -> StepOutcome:
+        return done
+
+    assert await finish.invoke({}, context=context_of_call()) is done
+
+
+def no_annotation(a: int) -> None:
+    """Do."""
+
+
+del no_annotation.__annotations__["a"]
+
+
+def positional_only(a: int, /) -> None:
+    """Do."""
+
+
+def many(*a: int) -> None:
+    """Do."""
+
+
+def named(**a: int) -> None:
+    """Do."""
+
+
+def unresolved(a: int) -> None:
+    """Do."""
+
+
+unresolved.__annotations__["a"] = "Nowhere"
+
+
+def not_json(a: threading.Thread) -> None:
+    """Do."""
+
+
+def endless(a: float = float("inf")) -> None:
+    """Do."""
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (no_annotation, "parameter 'a' has no annotation"),
+        (positional_only, "parameter 'a' cannot be given by name"),
+        (many, "parameter 'a' cannot be given by name"),
+        (named, "parameter 'a' cannot be given by name"),
+        (unresolved, "cannot be resolved"),
+        (not_json, "tool 'not_json': .*Thread"),
+        (endless, "not a JSON object"),
+        (lambda: None, "tool name '<lambda>'"),
+    ],
+)
+def test_a_function_that_cannot_be_a_tool_is_refused(
+    function: Callable[..., Any], text: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=f"(?s){text}"):
+        tool(function)
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, float("inf"), float("nan")])
+def test_a_timeout_that_is_none_is_refused(timeout_s: float) -> None:
+    with pytest.raises(InvalidInputError, match="timeout_s must be over 0"):
+        tool(timeout_s=timeout_s)(not_a_problem)
+
+
+def not_a_problem() -> None:
+    """Do."""
+
+
+async def test_the_reconciler_gets_the_context_and_every_argument() -> None:
+    @tool
+    def pay(amount: int, day: date = date(2026, 1, 1)) -> str:
+        return "paid"
+
+    context = context_of_call()
+    assert await pay.ask_reconciler({"amount": 1}, context=context) is None
+
+    @pay.reconcile
+    async def paid(ctx: ToolContext, amount: int, day: date) -> dict[str, Any] | None:
+        return {"key": ctx.operation_key, "day": day} if amount else None
+
+    outcome = await pay.ask_reconciler({"amount": 1}, context=context)
+    assert outcome == StepOutcome({"key": "run:2:0", "day": date(2026, 1, 1)})
+    assert await pay.ask_reconciler({"amount": 0}, context=context) is None
+    assert await paid(context, 0, date(2026, 1, 1)) is None
+
+
+async def test_a_sync_reconciler_may_return_a_step_outcome() -> None:
+    @tool
+    def pay(amount: int) -> str:
+        return "paid"
+
+    @pay.reconcile
+    def paid(ctx: ToolContext, **arguments: Any) -> StepOutcome:
+        return StepOutcome(arguments, ToolControl.COMPLETE)
+
+    outcome = await pay.ask_reconciler({"amount": 1}, context=context_of_call())
+    assert outcome == StepOutcome({"amount": 1}, ToolControl.COMPLETE)
+    assert paid(context_of_call()).data == {}
+
+
+def test_a_reconciler_that_does_not_take_the_arguments_is_refused() -> None:
+    @tool
+    def pay(amount: int) -> str:
+        return "paid"
+
+    def forgetful(ctx: ToolContext) -> None:
+        """Do."""
+
+    with pytest.raises(InvalidInputError, match="reconcile must take the context and then amount"):
+        pay.reconcile(forgetful)
