@@ -6,13 +6,11 @@ from functools import wraps
 from typing import Annotated, Any
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 from tests.tools.support import context_of_call
 
-from runlane.journal.errors import InvalidInputError
 from runlane.worker.tools import StepOutcome, ToolContext, ToolControl, ToolEffect, tool
 
 
@@ -199,111 +197,3 @@ async def test_a_step_outcome_is_kept() -> None:
         return done
 
     assert await finish.invoke({}, context=context_of_call()) is done
-
-
-def no_annotation(a: int) -> None:
-    """Do."""
-
-
-del no_annotation.__annotations__["a"]
-
-
-def positional_only(a: int, /) -> None:
-    """Do."""
-
-
-def many(*a: int) -> None:
-    """Do."""
-
-
-def named(**a: int) -> None:
-    """Do."""
-
-
-def unresolved(a: int) -> None:
-    """Do."""
-
-
-unresolved.__annotations__["a"] = "Nowhere"
-
-
-def not_json(a: threading.Thread) -> None:
-    """Do."""
-
-
-def endless(a: float = float("inf")) -> None:
-    """Do."""
-
-
-@pytest.mark.parametrize(
-    ("function", "text"),
-    [
-        (no_annotation, "parameter 'a' has no annotation"),
-        (positional_only, "parameter 'a' cannot be given by name"),
-        (many, "parameter 'a' cannot be given by name"),
-        (named, "parameter 'a' cannot be given by name"),
-        (unresolved, "cannot be resolved"),
-        (not_json, "tool 'not_json': .*Thread"),
-        (endless, "not a JSON object"),
-        (lambda: None, "tool name '<lambda>'"),
-    ],
-)
-def test_a_function_that_cannot_be_a_tool_is_refused(
-    function: Callable[..., Any], text: str
-) -> None:
-    with pytest.raises(InvalidInputError, match=f"(?s){text}"):
-        tool(function)
-
-
-@pytest.mark.parametrize("timeout_s", [0, -1, float("inf"), float("nan")])
-def test_a_timeout_that_is_none_is_refused(timeout_s: float) -> None:
-    with pytest.raises(InvalidInputError, match="timeout_s must be over 0"):
-        tool(timeout_s=timeout_s)(not_a_problem)
-
-
-def not_a_problem() -> None:
-    """Do."""
-
-
-async def test_the_reconciler_gets_the_context_and_every_argument() -> None:
-    @tool
-    def pay(amount: int, day: date = date(2026, 1, 1)) -> str:
-        return "paid"
-
-    context = context_of_call()
-    assert await pay.ask_reconciler({"amount": 1}, context=context) is None
-
-    @pay.reconcile
-    async def paid(ctx: ToolContext, amount: int, day: date) -> dict[str, Any] | None:
-        return {"key": ctx.operation_key, "day": day} if amount else None
-
-    outcome = await pay.ask_reconciler({"amount": 1}, context=context)
-    assert outcome == StepOutcome({"key": "run:2:0", "day": date(2026, 1, 1)})
-    assert await pay.ask_reconciler({"amount": 0}, context=context) is None
-    assert await paid(context, 0, date(2026, 1, 1)) is None
-
-
-async def test_a_sync_reconciler_may_return_a_step_outcome() -> None:
-    @tool
-    def pay(amount: int) -> str:
-        return "paid"
-
-    @pay.reconcile
-    def paid(ctx: ToolContext, **arguments: Any) -> StepOutcome:
-        return StepOutcome(arguments, ToolControl.COMPLETE)
-
-    outcome = await pay.ask_reconciler({"amount": 1}, context=context_of_call())
-    assert outcome == StepOutcome({"amount": 1}, ToolControl.COMPLETE)
-    assert paid(context_of_call()).data == {}
-
-
-def test_a_reconciler_that_does_not_take_the_arguments_is_refused() -> None:
-    @tool
-    def pay(amount: int) -> str:
-        return "paid"
-
-    def forgetful(ctx: ToolContext) -> None:
-        """Do."""
-
-    with pytest.raises(InvalidInputError, match="reconcile must take the context and then amount"):
-        pay.reconcile(forgetful)

@@ -1,7 +1,11 @@
 import asyncio
+from datetime import date
+from typing import Any
 
+import pytest
 from tests.tools.support import context_of_call, prepared, runtime_of
 
+from runlane.journal.errors import InvalidInputError
 from runlane.journal.wire.records import ToolOutcome
 from runlane.worker.control.cancellation import CancellationToken
 from runlane.worker.tools import StepOutcome, ToolContext, ToolControl, ToolResult, tool
@@ -61,3 +65,47 @@ async def test_a_reconciler_that_fails_or_is_stopped_cannot_tell() -> None:
             ready = prepared(runtime, "pay", amount=amount)
             assert await runtime.reconcile(ready, context) is None
     assert callable(paid)
+
+
+async def test_the_reconciler_gets_the_context_and_every_argument() -> None:
+    @tool
+    def pay(amount: int, day: date = date(2026, 1, 1)) -> str:
+        return "paid"
+
+    context = context_of_call()
+    assert await pay.ask_reconciler({"amount": 1}, context=context) is None
+
+    @pay.reconcile
+    async def paid(ctx: ToolContext, amount: int, day: date) -> dict[str, Any] | None:
+        return {"key": ctx.operation_key, "day": day} if amount else None
+
+    outcome = await pay.ask_reconciler({"amount": 1}, context=context)
+    assert outcome == StepOutcome({"key": "run:2:0", "day": date(2026, 1, 1)})
+    assert await pay.ask_reconciler({"amount": 0}, context=context) is None
+    assert await paid(context, 0, date(2026, 1, 1)) is None
+
+
+async def test_a_sync_reconciler_may_return_a_step_outcome() -> None:
+    @tool
+    def pay(amount: int) -> str:
+        return "paid"
+
+    @pay.reconcile
+    def paid(ctx: ToolContext, **arguments: Any) -> StepOutcome:
+        return StepOutcome(arguments, ToolControl.COMPLETE)
+
+    outcome = await pay.ask_reconciler({"amount": 1}, context=context_of_call())
+    assert outcome == StepOutcome({"amount": 1}, ToolControl.COMPLETE)
+    assert paid(context_of_call()).data == {}
+
+
+def test_a_reconciler_that_does_not_take_the_arguments_is_refused() -> None:
+    @tool
+    def pay(amount: int) -> str:
+        return "paid"
+
+    def forgetful(ctx: ToolContext) -> None:
+        """Do."""
+
+    with pytest.raises(InvalidInputError, match="reconcile must take the context and then amount"):
+        pay.reconcile(forgetful)

@@ -118,7 +118,7 @@ def _detach(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     try:
         text = json.dumps(parameters, ensure_ascii=False, allow_nan=False, default=_plain)
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (TypeError, ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"tool {name!r}: parameters are not a JSON object: {error}"
         ) from error

@@ -188,7 +188,7 @@ def _stopped(prepared: PreparedCall, stop: CallStoppedError) -> ToolResult:
 def _parse(arguments: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
-    except (ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"the arguments are not a JSON object: {error}") from error
 
 
