@@ -34,7 +34,7 @@ async def refund(order_id: str, context: ToolContext) -> str:
 
 
 @refund.reconcile
-async def refund_happened(order_id: str, context: ToolContext) -> str | None:
+async def refund_happened(context: ToolContext, order_id: str) -> str | None:
     """Say what became of a refund that a crash interrupted; None if nobody can know."""
     return f"order {order_id} is paid back" if context.operation_key in REFUNDS else None
 

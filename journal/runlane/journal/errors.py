@@ -66,9 +66,7 @@ class UnknownRunError(NotFoundError):
 class UnknownSessionError(NotFoundError):
     """No session has this id under this prefix."""
 
-    def __init__(
-        self, session_id: str, *, advice: str = "check the id and RUNLANE_PREFIX"
-    ) -> None:
+    def __init__(self, session_id: str, *, advice: str = "check the id and RUNLANE_PREFIX") -> None:
         self.session_id = session_id
         super().__init__(f"no session {session_id!r} in this deployment; {advice}")
 

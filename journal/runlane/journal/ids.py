@@ -34,7 +34,9 @@ def check_prefix(value: str) -> str:
         InvalidInputError: It is not 1 to 64 characters of `A-Z a-z 0-9 . _ -`.
     """
     if not _PREFIX.fullmatch(value):
-        raise InvalidInputError(f"prefix {value[:70]!r} is not 1 to 64 of A-Z a-z 0-9 . _ -")
+        raise InvalidInputError(
+            f"prefix {value[:70]!r} (RUNLANE_PREFIX) is not 1 to 64 of A-Z a-z 0-9 . _ -"
+        )
     return value
 
 

@@ -7,10 +7,9 @@ matched in order, as the protocol guarantees.
 
 import asyncio
 from collections import deque
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from redis.asyncio import Redis
-from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
@@ -26,6 +25,9 @@ from redis.exceptions import (
 )
 
 from runlane.journal.errors import InvalidInputError, ServerUnavailableError, ServerUnsuitableError
+
+if TYPE_CHECKING:
+    from redis.asyncio.connection import AbstractConnection
 
 REPLY_TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 5.0

@@ -158,7 +158,8 @@ def refused(error: ResponseError) -> RunlaneError:
     text = str(error)
     if "OOM" in text:
         return ServerUnsuitableError(
-            f"the Redis server is full ({text}); nothing was written. Raise maxmemory or delete data"
+            f"the Redis server is full ({text}); nothing was written. Raise maxmemory, or "
+            "delete data"
         )
     if "NOAUTH" in text or "NOPERM" in text or "WRONGPASS" in text:
         return ServerUnsuitableError(

@@ -26,9 +26,7 @@ def record_of(entry: Any) -> Record:
     stream_id, pairs = entry
     fields = dict(zip(pairs[::2], pairs[1::2], strict=True))
     try:
-        return _record(
-            stream_id, *(fields[name] for name in (b"b", b"p", b"k", b"h", b"t", b"d"))
-        )
+        return _record(stream_id, *(fields[name] for name in (b"b", b"p", b"k", b"h", b"t", b"d")))
     except (KeyError, ValueError) as error:
         raise UndecodableError(f"journal entry {stream_id!r} is damaged: {error!r}") from error
 
@@ -45,8 +43,14 @@ def event_of_message(data: bytes) -> Event:
     return msgspec.structs.replace(_event_decoder.decode(event), revision=int(revision or 0))
 
 
-def _record(  # noqa: PLR0913 (the six fields of an entry)
-    stream_id: bytes, branch: bytes, parent: bytes, kind: bytes, digest: bytes, at: bytes, data: bytes
+def _record(
+    stream_id: bytes,
+    branch: bytes,
+    parent: bytes,
+    kind: bytes,
+    digest: bytes,
+    at: bytes,
+    data: bytes,
 ) -> Record:
     name = kind.decode()
     return Record(

@@ -8,7 +8,7 @@ from typing import Any
 
 from runlane.journal.errors import InvalidInputError, RunlaneError
 from runlane.journal.ids import check_id
-from runlane.worker.models import ModelAdapter
+from runlane.worker.models import ModelAdapter, ToolSchema
 from runlane.worker.policy import RecoveryPolicy, RuntimePolicy
 from runlane.worker.tools import BaseHandler, FunctionTool, FunctionToolHandler, ToolRuntime
 
@@ -31,7 +31,7 @@ class Agent:
         recovery_policy: What to do about side effects whose outcome a crash has lost.
     """
 
-    def __init__(  # noqa: PLR0913 (a definition has this many parts)
+    def __init__(
         self,
         name: str,
         model: ModelAdapter,
@@ -51,6 +51,7 @@ class Agent:
         self.recovery_policy = recovery_policy
         offered = [*handlers, FunctionToolHandler(tools)] if tools else [*handlers]
         self.tools = ToolRuntime(offered)
+        self.tool_schemas: tuple[ToolSchema, ...] = ()
 
     @property
     def queues(self) -> tuple[str, str]:
@@ -61,6 +62,7 @@ class Agent:
         """Start the model, then the tools."""
         await self.model.startup()
         await self.tools.startup()
+        self.tool_schemas = tuple(definition.schema for definition in self.tools.definitions)
 
     async def shutdown(self) -> None:
         """Stop the tools, then the model."""

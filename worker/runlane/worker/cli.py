@@ -2,18 +2,24 @@
 
 import asyncio
 import os
+import threading
 from contextlib import ExitStack
 
 import click
+import structlog
 import uvloop
 
-from runlane.journal.errors import RunlaneError, ServerLaunchError
+from runlane.journal.server import launch
 from runlane.journal.settings import Settings, load_settings
 from runlane.observability.logs import configure_logs
 from runlane.worker.app import App, load_app
 from runlane.worker.models import ModelConfig
 from runlane.worker.runner.worker import RunlaneWorker
 from runlane.worker.testing.process import scripted_model
+
+logger = structlog.get_logger(__name__)
+
+_LAST_THREAD_S = 1.0
 
 _SLOTS = click.option("--max-runs", type=int, help="Runs executed at once.")
 _LEASE = click.option("--lease-ms", type=int, help="How long a silent worker keeps its runs.")
@@ -29,12 +35,22 @@ def serve(app: App, url: str, settings: Settings) -> None:
         loop.close()
 
 
+def leave() -> None:
+    """End the process although a synchronous tool may never return from its thread."""
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join(_LAST_THREAD_S)
+            if thread.is_alive():
+                logger.warning("thread_abandoned", thread=thread.name)
+                os._exit(0)
+
+
 @click.command()
 @click.argument("app")
 @_SLOTS
 @_LEASE
 def worker(app: str, max_runs: int | None, lease_ms: int | None) -> None:
-    """Execute the runs of APP, given as package.module:attribute.
+    r"""Execute the runs of APP, given as package.module:attribute.
 
     \b
     Examples:
@@ -52,6 +68,7 @@ def worker(app: str, max_runs: int | None, lease_ms: int | None) -> None:
             "Redis server of its own"
         )
     serve(load_app(app), settings.redis_url, settings)
+    leave()
 
 
 @click.command()
@@ -60,7 +77,7 @@ def worker(app: str, max_runs: int | None, lease_ms: int | None) -> None:
 @_LEASE
 @click.option("--port", type=int, default=6399, show_default=True, help="Port of the server.")
 def dev(app: str, max_runs: int | None, lease_ms: int | None, port: int) -> None:
-    """Execute the runs of APP here, on a Redis server of our own if none is configured.
+    r"""Execute the runs of APP here, on a Redis server of our own if none is configured.
 
     \b
     Examples:
@@ -82,3 +99,4 @@ def dev(app: str, max_runs: int | None, lease_ms: int | None, port: int) -> None
             click.echo(f"in another terminal:\n  export RUNLANE_REDIS_URL={url}")
         click.echo(f"  runlane run my-session 'Hello' --agent {next(iter(loaded.agents))}")
         serve(loaded, url, settings)
+    leave()

@@ -41,9 +41,22 @@ local function dead_letter(queue, member, reason)
   redis.call('ZADD', root .. ':dead', now, member)
 end
 
-local function crashed(run_key)
-  local total = redis.call('HINCRBY', run_key, 'crashes', 1)
-  local in_a_row = redis.call('HINCRBY', run_key, 'crashes_row', 1)
+local function damage_of(run)
+  if not run or not run.branch or not run.state or not run.queue then
+    return 'the run hash is damaged: it names no lane, state or queue'
+  end
+  if not tonumber(run.attempt or 0) then return 'the run hash is damaged: its attempt is no number' end
+  if redis.call('TYPE', key('lane', run.session .. '/' .. run.branch)).ok ~= 'hash' then
+    return 'its lane is damaged or gone'
+  end
+end
+
+-- Counts `more` crashes; returns whether the run has had too many. It stays so until it is settled,
+-- so that it gets no further attempt when whoever was told of it dies before it settles it.
+local function over_limits(run_key, more)
+  local crashes = redis.call('HMGET', run_key, 'crashes_row', 'crashes')
+  local in_a_row, total = (tonumber(crashes[1]) or 0) + more, (tonumber(crashes[2]) or 0) + more
+  if more > 0 then redis.call('HSET', run_key, 'crashes_row', in_a_row, 'crashes', total) end
   return in_a_row >= tonumber(ARGV[6]) or total >= tonumber(ARGV[7])
 end
 
@@ -53,9 +66,8 @@ local function take(queue, run_id)
     return dead_letter(queue, run_id, 'no run has this id: it was not enqueued by runlane')
   end
   local run = read_run(run_id)
-  if not run or not run.branch or not run.state or not run.queue then
-    return dead_letter(queue, run_id, 'the run hash is damaged: it names no lane, state or queue')
-  end
+  local damage = damage_of(run)
+  if damage then return dead_letter(queue, run_id, damage) end
   local lane, refused = read_lane(run.session, run.branch)
   if refused then
     redis.call('ZADD', key('q', queue), now + 1000, run_id)
@@ -67,7 +79,7 @@ local function take(queue, run_id)
   end
   local held = run.state == 'leased' or run.state == 'running'
   local cause = held and 'crash' or redis.call('HGET', run_key, 'cause') or ''
-  if held and crashed(run_key) then
+  if over_limits(run_key, held and 1 or 0) then
     redis.call('HSET', run_key, 'state', 'queued', 'worker', '')
     redis.call('HDEL', lane.name, 'fence')
     redis.call('ZADD', key('q', queue), now + lease_ms, run_id)
@@ -105,6 +117,8 @@ if last[1] == ARGV[2] then
     if lane and lane.active == run_id and string.match(lane.fence, ':(.*)$') == nonce then
       describe(run_id, lane.fence, redis.call('HGET', key('run', run_id), 'cause') or '', run,
         redis.call('HGET', key('run', run_id), 'job'))
+    elseif lane and lane.active == run_id and lane.fence == '' and over_limits(key('run', run_id), 0) then
+      exhausted[#exhausted + 1] = run_id
     end
   end
   return { wait_ms(), runs, exhausted }
@@ -122,6 +136,7 @@ for i = 8, #ARGV do
   end
   if redis.call('ZCOUNT', key('q', ARGV[i]), '-inf', now) > 0 then wake(ARGV[i], 1) end
 end
-redis.call('HSET', worker_key, 'claim_id', ARGV[2], 'claim_runs', table.concat(taken, ' '))
+local named = table.concat(taken, ' ') .. ' ' .. table.concat(exhausted, ' ')
+redis.call('HSET', worker_key, 'claim_id', ARGV[2], 'claim_runs', named)
 keep_worker(worker, now, lease_ms)
 return { wait_ms(), runs, exhausted }

@@ -42,7 +42,7 @@ def load(name: str) -> Script:
     Raises:
         ValueError: It has no header, or the header numbers its ARGV with a gap.
     """
-    text = (files(__package__) / f"{name}.lua").read_text("utf-8")
+    text = (files("runlane.journal.lua") / f"{name}.lua").read_text("utf-8")
     header = _HEADER.match(text)
     if header is None or header["name"] != name:
         raise ValueError(f"{name}.lua does not open with '--[[ {name}'")
@@ -63,7 +63,7 @@ def load(name: str) -> Script:
 
 @cache
 def _includes() -> Mapping[str, str]:
-    folder = files(__package__) / "include"
+    folder = files("runlane.journal.lua") / "include"
     return {
         path.name.removesuffix(".lua"): path.read_text("utf-8")
         for path in folder.iterdir()

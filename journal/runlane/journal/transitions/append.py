@@ -59,9 +59,7 @@ async def append(
     raise write_refused(code, rest[0].decode(), lease, head)
 
 
-def entry_args(
-    branch_id: str, head: str, entries: Sequence[AnyBody | Event]
-) -> list[str | bytes]:
+def entry_args(branch_id: str, head: str, entries: Sequence[AnyBody | Event]) -> list[str | bytes]:
     """Return kind, hash and bytes of each record, chained to `head`; events have neither."""
     args: list[str | bytes] = []
     parent_hash = head.rpartition(".")[2]

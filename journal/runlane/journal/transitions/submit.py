@@ -1,4 +1,4 @@
-"""– → queued."""
+"""nothing → queued."""
 
 import hashlib
 
@@ -69,9 +69,7 @@ async def submit(
     task = getattr(job, "task", "").encode()
     if len(task) > payload_bytes_max:
         raise PayloadTooLargeError(what="the task", size=len(task), limit=payload_bytes_max)
-    queued = RunQueued(
-        run_id=job.run_id, branch_id=job.branch_id, intent=intent, agent=job.agent
-    )
+    queued = RunQueued(run_id=job.run_id, branch_id=job.branch_id, intent=intent, agent=job.agent)
     digest = hashlib.sha256(
         "|".join([job.branch_id, job.queue, intent]).encode() + b"|" + task
     ).hexdigest()
@@ -118,9 +116,7 @@ def _refusal(code: bytes, words: list[str], job: AnyJob, key: str | None) -> Run
     if code == b"UNKNOWN_AGENT":
         return UnknownAgentError(job.agent, tuple(sorted(words)))
     if code == b"AGENT_MISMATCH":
-        return AgentMismatchError(
-            session_id=job.session_id, agent=job.agent, bound_agent=words[0]
-        )
+        return AgentMismatchError(session_id=job.session_id, agent=job.agent, bound_agent=words[0])
     if code == b"AGENT_IDLE":
         return FollowUpRejectedError(
             session_id=job.session_id,

@@ -87,9 +87,7 @@ class _Turn:
             if result.control is not ToolControl.CONTINUE:
                 return self._end(_CONTROL_ENDS[result.control], output=result.output)
             if self.session.cancellation.cancelled:
-                return self._end(
-                    StopReason.EXTERNAL_ABORT, error=self.session.cancellation.reason
-                )
+                return self._end(StopReason.EXTERNAL_ABORT, error=self.session.cancellation.reason)
         await self._commit()
         return None
 

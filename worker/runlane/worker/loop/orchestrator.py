@@ -1,6 +1,7 @@
 """The loop: model turn, tool calls, model turn, until the run ends."""
 
-from contextlib import aclosing
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 
 from runlane.journal.projection import OpenRun
 from runlane.journal.wire.events import EventKind
@@ -87,7 +88,7 @@ async def _ask_model(agent: Agent, session: RunSession, turn: int) -> MessageApp
     prompt = (SystemMessage(agent.system_prompt),) if agent.system_prompt else ()
     context = ModelContext(
         messages=(*prompt, *session.projection.messages),
-        tools=tuple(definition.schema for definition in agent.tools.definitions),
+        tools=agent.tool_schemas,
     )
     try:
         completed = await session.cancellation.run(_stream(agent, session, context, turn))
@@ -107,16 +108,16 @@ async def _ask_model(agent: Agent, session: RunSession, turn: int) -> MessageApp
 async def _stream(
     agent: Agent, session: RunSession, context: ModelContext, turn: int
 ) -> ModelResponseCompleted:
-    stream = agent.model.stream(context, cancellation=session.cancellation)
-    async with aclosing(stream) as events:  # type: ignore[type-var]
+    events = agent.model.stream(context, cancellation=session.cancellation)
+    async with AsyncExitStack() as stack:
+        if isinstance(events, AsyncGenerator):
+            stack.push_async_callback(events.aclose)
         async for event in events:
             match event:
                 case ModelTextDelta():
                     session.say(turn, event.delta)
                 case ModelThinkingDelta():
-                    session.emit(
-                        EventKind.ASSISTANT_THINKING_DELTA, turn, {"delta": event.delta}
-                    )
+                    session.emit(EventKind.ASSISTANT_THINKING_DELTA, turn, {"delta": event.delta})
                 case ModelResponseCompleted():
                     return event
     raise ModelProviderError(f"model {agent.model.name}: the stream held no complete response")

@@ -24,7 +24,7 @@ class WakeUps:
     def __init__(self, url: str, lists: Sequence[str]) -> None:
         self._client = client_for(url)
         self._lists = list(lists)
-        self._reading: asyncio.Task[Any] | None = None
+        self._reading: asyncio.Task[str | None] | None = None
 
     async def wait(self, seconds: float, stop: "asyncio.Task[Any]") -> None:
         """Return at a token, after `seconds`, or when `stop` is done."""
@@ -38,10 +38,10 @@ class WakeUps:
     async def wait_for_slot(self, slot: "asyncio.Task[Any]", stop: "asyncio.Task[Any]") -> None:
         """Return when a slot is free, or `stop` is done; tokens that come now go to others."""
         while not (slot.done() or stop.done()):
-            reading = {self._reading} if self._reading else set[asyncio.Task[Any]]()
+            reading: set[asyncio.Task[Any]] = {self._reading} if self._reading else set()
             await asyncio.wait({slot, stop, *reading}, return_when=asyncio.FIRST_COMPLETED)
             if token := self.take():
-                await self._client.lpush(token, "1")
+                await self._client.execute_command("LPUSH", token, "1")  # type: ignore[no-untyped-call]
 
     def take(self) -> str | None:
         """Return the list that a token was taken from since the last call."""
@@ -60,12 +60,14 @@ class WakeUps:
 
     async def _read(self) -> str | None:
         try:
-            taken = await self._client.blpop(self._lists, timeout=BLOCK_S)
+            taken: Any = await self._client.execute_command(  # type: ignore[no-untyped-call]
+                "BLPOP", *self._lists, BLOCK_S
+            )
         except LOST as error:
             logger.info("wake_ups_lost", error=str(error))
             await asyncio.sleep(0.2)
             return None
-        return None if taken is None else taken[0].decode()
+        return None if taken is None else str(taken[0], "utf-8")
 
 
 async def follow_control(url: str, channel: str, deliver: Callable[[str, str], None]) -> None:
@@ -79,7 +81,8 @@ async def follow_control(url: str, channel: str, deliver: Callable[[str, str], N
         pubsub = client.pubsub(ignore_subscribe_messages=True)
         try:
             await pubsub.subscribe(channel)
-            async for message in pubsub.listen():
+            messages: Any = pubsub.listen()
+            async for message in messages:
                 delay = 0.05
                 run_id, _, reason = message["data"].decode().partition("\0")
                 deliver(run_id, reason)

@@ -44,6 +44,10 @@ WORKER_LOST: Final = AgentRunResult(
 logger = structlog.get_logger(__name__)
 
 
+async def _claimed_by_lease(ctx: dict[Any, Any]) -> None:
+    """The one function that arq knows; `RunlaneWorker` executes what it claims without arq."""
+
+
 class RunlaneWorker(Worker):
     """Claims runs by lease, executes them side by side, and hands back what it cannot finish.
 
@@ -70,7 +74,7 @@ class RunlaneWorker(Worker):
         self._slot_freed = asyncio.Event()
         keys = self._partition.keys
         super().__init__(
-            functions=[func(self._carry_on, name="run")],
+            functions=[func(_claimed_by_lease, name="run")],
             queue_name=keys.queue(self._queues[0]),
             redis_settings=RedisSettings.from_dsn(url),
             max_jobs=settings.max_runs,
@@ -103,9 +107,7 @@ class RunlaneWorker(Worker):
             self._leases.start()
             stack.push_async_callback(self._leases.stop)
             control = asyncio.create_task(
-                follow_control(
-                    self._url, self._partition.keys.control(self.worker_id), self._abort
-                )
+                follow_control(self._url, self._partition.keys.control(self.worker_id), self._abort)
             )
             stack.callback(control.cancel)
             logger.info("worker_started", worker_id=self.worker_id, agents=sorted(self.app.agents))

@@ -18,7 +18,13 @@ from runlane.journal.transitions import Checkout, checkout, hand_back, settle
 from runlane.journal.wire.codec import decode_job
 from runlane.journal.wire.jobs import AnyJob, ContinueJob
 from runlane.journal.wire.messages import UserMessage
-from runlane.journal.wire.records import AnyBody, AttemptStarted, MessageAppended, RunContinued, RunStarted
+from runlane.journal.wire.records import (
+    AnyBody,
+    AttemptStarted,
+    MessageAppended,
+    RunContinued,
+    RunStarted,
+)
 from runlane.journal.wire.results import AgentRunResult, RunStatus, RunUsage, StopReason
 from runlane.worker.app import Agent
 from runlane.worker.loop.ending import Ending
@@ -157,9 +163,7 @@ def _result(run: JournaledRun, ending: Ending) -> AgentRunResult:
     return ending.result(turns=turns, usage=usage)
 
 
-async def _dead_letter(
-    partition: Partition, held: HeldLease, reason: str
-) -> AgentRunResult | None:
+async def _dead_letter(partition: Partition, held: HeldLease, reason: str) -> AgentRunResult | None:
     result = AgentRunResult(
         status=RunStatus.FAILED, stop_reason=StopReason.RUNTIME_ERROR, error=reason[:1000]
     )

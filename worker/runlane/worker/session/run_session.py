@@ -26,7 +26,7 @@ class JournaledRun:
         server_changed: Whether the server restarted or failed over since the attempt before.
     """
 
-    def __init__(  # noqa: PLR0913 (what a checkout brings)
+    def __init__(
         self,
         partition: Partition,
         held: HeldLease,
