@@ -22,7 +22,7 @@ class WakeUps:
     """
 
     def __init__(self, url: str, lists: Sequence[str]) -> None:
-        self._client = client_for(url)
+        self._client: Any = client_for(url)  # redis-py leaves it untyped
         self._lists = list(lists)
         self._reading: asyncio.Task[str | None] | None = None
 
@@ -41,7 +41,7 @@ class WakeUps:
             reading: set[asyncio.Task[Any]] = {self._reading} if self._reading else set()
             await asyncio.wait({slot, stop, *reading}, return_when=asyncio.FIRST_COMPLETED)
             if token := self.take():
-                await self._client.execute_command("LPUSH", token, "1")  # type: ignore[no-untyped-call]
+                await self._client.execute_command("LPUSH", token, "1")
 
     def take(self) -> str | None:
         """Return the list that a token was taken from since the last call."""
@@ -60,9 +60,7 @@ class WakeUps:
 
     async def _read(self) -> str | None:
         try:
-            taken: Any = await self._client.execute_command(  # type: ignore[no-untyped-call]
-                "BLPOP", *self._lists, BLOCK_S
-            )
+            taken: Any = await self._client.execute_command("BLPOP", *self._lists, BLOCK_S)
         except LOST as error:
             logger.info("wake_ups_lost", error=str(error))
             await asyncio.sleep(0.2)
@@ -77,19 +75,18 @@ async def follow_control(url: str, channel: str, deliver: Callable[[str, str], N
     """
     delay = 0.05
     while True:
-        client = client_for(url)
+        client: Any = client_for(url)
         pubsub = client.pubsub(ignore_subscribe_messages=True)
         try:
             await pubsub.subscribe(channel)
-            messages: Any = pubsub.listen()
-            async for message in messages:
+            async for message in pubsub.listen():
                 delay = 0.05
                 run_id, _, reason = message["data"].decode().partition("\0")
                 deliver(run_id, reason)
         except LOST as error:
             logger.info("control_channel_lost", error=str(error))
         finally:
-            await pubsub.aclose()  # type: ignore[no-untyped-call]
+            await pubsub.aclose()
             await client.aclose()
         await asyncio.sleep(delay)
         delay = min(delay * 2, RETRY_MAX_S)
