@@ -4,7 +4,14 @@ import asyncio
 import random
 from typing import Any, Final
 
-from redis.exceptions import BusyLoadingError, NoScriptError, ReadOnlyError, ResponseError
+from redis.exceptions import (
+    BusyLoadingError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
 
 from runlane.journal.errors import (
     RunlaneError,
@@ -156,13 +163,14 @@ def check_version(info: str) -> None:
 def refused(error: ResponseError) -> RunlaneError:
     """Return what to raise when a server refuses a command; nothing was written."""
     text = str(error)
-    if "OOM" in text:
+    if isinstance(error, OutOfMemoryError) or "OOM" in text:
         return ServerUnsuitableError(
             f"the Redis server is full ({text}); nothing was written. Raise maxmemory, or "
             "delete data"
         )
-    if "NOAUTH" in text or "NOPERM" in text or "WRONGPASS" in text:
+    if isinstance(error, NoPermissionError) or "NOPERM" in text:
         return ServerUnsuitableError(
-            f"the Redis server refuses the credentials ({text}); check RUNLANE_REDIS_URL"
+            f"the Redis server forbids this to the user in RUNLANE_REDIS_URL ({text}); check "
+            "its ACL"
         )
     return ServerUnsuitableError(f"the Redis server refuses a command: {text}")

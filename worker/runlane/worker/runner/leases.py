@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -94,7 +93,9 @@ class LeaseKeeper:
             await asyncio.sleep(WATCH_S)
 
     def _renew_for_ever(self) -> None:
-        while not self._stop.wait(self._lease_ms / 3000):
+        pause_s = self._lease_ms / 3000
+        while not self._stop.wait(pause_s):
+            pause_s = self._lease_ms / 3000
             stalled_s = time.monotonic() - self._ticked_at
             if stalled_s > self._stall_limit_s:
                 logger.error("event_loop_stalled", seconds=round(stalled_s, 1))
@@ -112,21 +113,19 @@ class LeaseKeeper:
                 )
             except (RedisError, OSError) as error:
                 logger.warning("renewal_failed", error=str(error))
+                pause_s = self._lease_ms / 30_000
                 continue
-            assert self._loop is not None
-            self._call_soon(self._apply, held, renewal, sent_at + self._lease_ms / 1000)
+            for each in held:
+                if each.lease.run_id not in renewal.lost:
+                    each.ends_at = sent_at + self._lease_ms / 1000
+            if renewal.lost or renewal.aborted:
+                assert self._loop is not None
+                self._loop.call_soon_threadsafe(self._apply, held, renewal)
 
-    def _call_soon(self, apply: Callable[..., None], *args: object) -> None:
-        assert self._loop is not None
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(apply, *args)
-
-    def _apply(self, held: list[HeldLease], renewal: Renewal, ends_at: float) -> None:
+    def _apply(self, held: list[HeldLease], renewal: Renewal) -> None:
         for each in held:
             run_id = each.lease.run_id
             if run_id in renewal.lost:
                 each.lose("another worker holds the lane")
-                continue
-            each.ends_at = ends_at
-            if run_id in renewal.aborted:
+            elif run_id in renewal.aborted:
                 each.cancellation.cancel(renewal.aborted[run_id])
