@@ -15,10 +15,10 @@ from typing import Any, cast
 import pytest
 from redis import Redis
 
-from runlane.journal import server_exec
+from runlane.journal.server import trampoline
 from runlane.journal.errors import ServerLaunchError
 from runlane.journal.server import Server, find_binary, launch
-from runlane.journal.server_binary import server_version
+from runlane.journal.server.binary import server_version
 
 PARENT = """
 import signal, sys
@@ -124,7 +124,7 @@ def test_stop_twice_is_once(server: Server) -> None:
 
 
 def test_stop_ends_a_server_that_hangs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runlane.journal.server._STOP_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("runlane.journal.server.launcher._STOP_TIMEOUT_S", 0.2)
     pid = server.pid
     os.kill(pid, signal.SIGSTOP)
     server.stop()
@@ -151,7 +151,7 @@ def test_no_orphan(tmp_path: Path, watch: str, ending: signal.Signals) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS watches a pipe")
 def test_no_orphan_of_a_parent_that_ended_before(tmp_path: Path) -> None:
-    trampoline = [sys.executable, "-I", "-S", str(server_exec.__file__)]
+    trampoline = [sys.executable, "-I", "-S", str(trampoline.__file__)]
     parent_long_gone = "1"
     result = subprocess.run(
         [*trampoline, "prctl", parent_long_gone, "/bin/sh", "-c", "echo started"],
@@ -215,7 +215,7 @@ def test_free_port_that_is_taken_meanwhile(tmp_path: Path, monkeypatch: pytest.M
         free = probe.getsockname()[1]
         probe.close()
         picks = iter([rival.getsockname()[1], free])
-        monkeypatch.setattr("runlane.journal.server._free_port", lambda: next(picks))
+        monkeypatch.setattr("runlane.journal.server.launcher._free_port", lambda: next(picks))
         with launch(tmp_path) as server:
             assert server.port == free
 

@@ -7,7 +7,7 @@ matched in order, as the protocol guarantees.
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from redis.asyncio import Redis
 from redis.exceptions import (
@@ -25,9 +25,6 @@ from redis.exceptions import (
 )
 
 from runlane.journal.errors import InvalidInputError, ServerUnavailableError, ServerUnsuitableError
-
-if TYPE_CHECKING:
-    from redis.asyncio.connection import AbstractConnection
 
 REPLY_TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -63,7 +60,7 @@ class Link:
 
     def __init__(self, url: str) -> None:
         self._client = client_for(url)
-        self._connection: AbstractConnection | None = None
+        self._connection: Any = None  # redis-py leaves it untyped
         self._outbox: list[_Call] = []
         self._in_flight: deque[_Call] = deque()
         self._sender: asyncio.Task[None] | None = None
@@ -158,6 +155,8 @@ class Link:
                 if not future.done():
                     future.set_exception(_meaning(error, sent=was_sent))
         if connection is not None:
+            if connection._writer is not None:
+                connection._writer.transport.abort()  # what is in its buffer is not sent late
             await connection.disconnect(nowait=True)
 
 

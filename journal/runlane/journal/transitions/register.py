@@ -25,9 +25,21 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
 
 
 async def register(
-    partition: Partition, *, worker_id: str, lease_ms: int, info: WorkerInfo
+    partition: Partition,
+    *,
+    worker_id: str,
+    lease_ms: int,
+    info: WorkerInfo,
+    retry_s: float | None = None,
 ) -> None:
     """Make a worker and its agents known; with a lease of 0 it leaves, and the agents stay.
+
+    Args:
+        partition: The deployment.
+        worker_id: The worker.
+        lease_ms: How long it is live without a renewal.
+        info: What it is and serves.
+        retry_s: How long to go on while the server is away; None for the setting.
 
     Raises:
         ServerUnavailableError: The server is away.
@@ -39,4 +51,5 @@ async def register(
         lease_ms,
         msgspec.json.encode(info),
         *(word for agent in sorted(info.agents) for word in (agent, info.agents[agent])),
+        retry_s=retry_s,
     )

@@ -1,7 +1,7 @@
 """Become the server, in a way that it ends with the process that launched it.
 
 Run as a file by an isolated interpreter, standard library only:
-`python -I -S server_exec.py prctl|pipe PARENT_PID BINARY ARG...`. Standard input is a
+`python -I -S trampoline.py prctl|pipe PARENT_PID BINARY ARG...`. Standard input is a
 pipe whose other end only the launching process has.
 """
 

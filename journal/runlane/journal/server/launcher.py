@@ -22,9 +22,8 @@ from typing import IO, Any, Final, Self, cast
 from redis import Redis, RedisError
 
 from runlane.journal.errors import ServerLaunchError
-from runlane.journal.server_binary import find_binary, server_version
+from runlane.journal.server.binary import find_binary, server_version
 
-__all__ = ["Server", "find_binary", "launch"]
 
 _HOST: Final = "127.0.0.1"
 _OPTIONS: Final = shlex.split(
@@ -32,7 +31,7 @@ _OPTIONS: Final = shlex.split(
     "--stream-node-max-bytes 16384 --maxmemory-policy noeviction "
     "--client-output-buffer-limit pubsub 8mb 2mb 10"
 )
-_TRAMPOLINE: Final = str(Path(__file__).with_name("server_exec.py"))
+_TRAMPOLINE: Final = str(Path(__file__).with_name("trampoline.py"))
 _WATCH: Final = "prctl" if sys.platform == "linux" else "pipe"
 
 _START_TIMEOUT_S: Final = 10.0

@@ -1,0 +1,1 @@
+"""The subcommands of `runlane` that ask for runs and look at them."""
