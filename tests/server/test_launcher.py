@@ -22,7 +22,7 @@ from runlane.journal.server.binary import server_version
 
 PARENT = """
 import signal, sys
-from runlane.journal import server
+from runlane.journal.server import launcher as server
 server._WATCH = sys.argv[2]
 running = server.launch(sys.argv[1])
 print(running.pid, flush=True)
@@ -151,10 +151,10 @@ def test_no_orphan(tmp_path: Path, watch: str, ending: signal.Signals) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS watches a pipe")
 def test_no_orphan_of_a_parent_that_ended_before(tmp_path: Path) -> None:
-    trampoline = [sys.executable, "-I", "-S", str(trampoline.__file__)]
+    exec_by = [sys.executable, "-I", "-S", str(trampoline.__file__)]
     parent_long_gone = "1"
     result = subprocess.run(
-        [*trampoline, "prctl", parent_long_gone, "/bin/sh", "-c", "echo started"],
+        [*exec_by, "prctl", parent_long_gone, "/bin/sh", "-c", "echo started"],
         capture_output=True,
         text=True,
         check=False,

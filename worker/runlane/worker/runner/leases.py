@@ -83,6 +83,10 @@ class LeaseKeeper:
         """Return the lease of a run, if this process holds it."""
         return self._held.get(run_id)
 
+    async def confirm(self, held: list[HeldLease]) -> None:
+        """Renew leases at once: those of a claim whose reply was long on its way."""
+        await asyncio.to_thread(self._renew, held)
+
     async def _tick_for_ever(self) -> None:
         """Show the thread that the loop runs, and stop runs whose lease has ended."""
         while True:
@@ -102,25 +106,30 @@ class LeaseKeeper:
                 continue
             with self._lock:
                 held = list(self._held.values())
-            sent_at = time.monotonic()
-            try:
-                renewal = renew(
-                    self._client,
-                    self._keys,
-                    worker_id=self._worker_id,
-                    lease_ms=self._lease_ms,
-                    leases=[each.lease for each in held],
-                )
-            except (RedisError, OSError) as error:
-                logger.warning("renewal_failed", error=str(error))
+            if not self._renew(held):
                 pause_s = self._lease_ms / 30_000
-                continue
-            for each in held:
-                if each.lease.run_id not in renewal.lost:
-                    each.ends_at = sent_at + self._lease_ms / 1000
-            if renewal.lost or renewal.aborted:
-                assert self._loop is not None
-                self._loop.call_soon_threadsafe(self._apply, held, renewal)
+
+    def _renew(self, held: list[HeldLease]) -> bool:
+        """Extend leases; return whether the server answered."""
+        sent_at = time.monotonic()
+        try:
+            renewal = renew(
+                self._client,
+                self._keys,
+                worker_id=self._worker_id,
+                lease_ms=self._lease_ms,
+                leases=[each.lease for each in held],
+            )
+        except (RedisError, OSError) as error:
+            logger.warning("renewal_failed", error=str(error))
+            return False
+        for each in held:
+            if each.lease.run_id not in renewal.lost:
+                each.ends_at = sent_at + self._lease_ms / 1000
+        if renewal.lost or renewal.aborted:
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._apply, held, renewal)
+        return True
 
     def _apply(self, held: list[HeldLease], renewal: Renewal) -> None:
         for each in held:

@@ -4,7 +4,9 @@ import asyncio
 import os
 import socket
 import time
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from signal import Signals
 from typing import Any, Final
 
@@ -99,11 +101,13 @@ class RunlaneWorker(Worker):
             Exception: What an agent raises when it is started.
         """
         async with AsyncExitStack() as stack:
-            await self._open()
+            if not await self._reach(lambda: self._partition.open(retry_s=0)):
+                return
             for agent in self.app.agents.values():
                 await agent.startup()
                 stack.push_async_callback(agent.shutdown)
-            await self._register(self.settings.lease_ms)
+            if not await self._reach(lambda: self._register(self.settings.lease_ms, retry_s=0)):
+                return
             self._leases.start()
             stack.push_async_callback(self._leases.stop)
             control = asyncio.create_task(
@@ -129,17 +133,23 @@ class RunlaneWorker(Worker):
         await self._wake_ups.close()
         await self._partition.close()
 
-    async def _open(self) -> None:
+    async def _reach(self, request: Callable[[], Awaitable[None]]) -> bool:
+        """Repeat a request until the server answers it; return False if told to stop before."""
         delay = 0.1
-        while True:
+        while not self._draining.is_set():
             try:
-                return await self._partition.open(retry_s=0)
+                await request()
             except ServerUnavailableError as error:
                 logger.warning("waiting_for_redis", error=str(error))
-            await asyncio.sleep(delay)
+            else:
+                return True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._draining.wait()
             delay = min(delay * 2, RETRY_MAX_S)
+        return False
 
-    async def _register(self, lease_ms: int) -> None:
+    async def _register(self, lease_ms: int, *, retry_s: float) -> None:
         await register(
             self._partition,
             worker_id=self.worker_id,
@@ -150,6 +160,7 @@ class RunlaneWorker(Worker):
                 agents={agent.name: agent.version for agent in self.app.agents.values()},
                 max_runs=self.max_jobs,
             ),
+            retry_s=retry_s,
         )
 
     async def _serve(self) -> None:
@@ -163,7 +174,7 @@ class RunlaneWorker(Worker):
                 slot.cancel()
                 continue
             try:
-                claimed = await self._claim(self.max_jobs - len(self.tasks))
+                claimed = await self._claim(self.max_jobs - len(self.tasks), stop)
                 for run_id in claimed.exhausted:
                     await settle(self._partition, run_id, WORKER_LOST)
                     logger.error("run_lost_its_workers", run_id=run_id)
@@ -176,7 +187,7 @@ class RunlaneWorker(Worker):
             if not claimed.runs:
                 await self._wake_ups.wait(min(claimed.wait_s or POLL_S, POLL_S), stop)
 
-    async def _claim(self, slots: int) -> Claim:
+    async def _claim(self, slots: int, stop: "asyncio.Task[Any]") -> Claim:
         sent_at = time.monotonic()
         request = asyncio.create_task(
             claim(
@@ -190,31 +201,37 @@ class RunlaneWorker(Worker):
             )
         )
         try:
-            claimed = await asyncio.shield(request)
-        except asyncio.CancelledError:
-            self._draining.set()
-            claimed = await request
-            for run in claimed.runs:
-                self._start(run, sent_at)
-            raise
-        for run in claimed.runs:
-            self._start(run, sent_at)
-        return claimed
+            await asyncio.wait({request, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:  # told to stop or cancelled: what was claimed meanwhile is to be handed back
+            await asyncio.wait({request}, timeout=LAST_WORDS_S)
+            if request.done() and request.exception() is None:
+                await self._start(request.result().runs, sent_at)
+        if not request.done():
+            request.cancel()
+            raise ServerUnavailableError("the worker stops while the Redis server is away")
+        return request.result()
 
-    def _start(self, claimed: ClaimedRun, sent_at: float) -> None:
-        held = HeldLease(
-            lease=claimed.lease,
-            ends_at=sent_at + self.settings.lease_ms / 1000,
-            cancellation=CancellationToken(),
-            draining=self._draining,
-        )
-        name = f"{claimed.lease.run_id}/{claimed.lease.fence}"
-        self._leases.add(held)
-        metrics.RUNS_ACTIVE.inc()
-        held.task = self.tasks[name] = asyncio.create_task(self._carry_on(held, claimed.job))
-        held.task.add_done_callback(lambda _: self._ended(name, held))
+    async def _start(self, runs: Sequence[ClaimedRun], sent_at: float) -> None:
+        lease_s = self.settings.lease_ms / 1000
+        started = [
+            HeldLease(
+                lease=run.lease,
+                ends_at=sent_at + lease_s,
+                cancellation=CancellationToken(),
+                draining=self._draining,
+            )
+            for run in runs
+        ]
+        if started and time.monotonic() > sent_at + lease_s / 2:
+            await self._leases.confirm(started)  # the claim was on its way for long
+        for held, run in zip(started, runs, strict=True):
+            name = f"{run.lease.run_id}/{run.lease.fence}"
+            self._leases.add(held)
+            metrics.RUNS_ACTIVE.inc()
+            held.task = self.tasks[name] = asyncio.create_task(self._carry_on(held, run.job))
+            held.task.add_done_callback(partial(self._ended, name, held))
 
-    def _ended(self, name: str, held: HeldLease) -> None:
+    def _ended(self, name: str, held: HeldLease, _: "asyncio.Task[None]") -> None:
         self.tasks.pop(name)
         self._leases.remove(held)
         metrics.RUNS_ACTIVE.dec()
@@ -263,7 +280,7 @@ class RunlaneWorker(Worker):
             task.cancel()
         await self._until_idle(LAST_WORDS_S + 1)
         try:
-            await self._register(0)
+            await self._register(0, retry_s=LAST_WORDS_S)
         except ServerError as error:
             logger.warning("not_unregistered", error=str(error))
 
