@@ -5,8 +5,11 @@ it gets there for the third time.
 """
 
 import os
+import re
 import signal
 from typing import Final
+
+from runlane.journal.errors import InvalidInputError
 
 KILL_POINTS: Final = (
     "after_claim",  # the lease is ours, nothing was read
@@ -20,8 +23,10 @@ KILL_POINTS: Final = (
 )
 
 _name, _, _times = os.environ.get("RUNLANE_KILL_AT", "").partition(":")
-if _name and _name not in KILL_POINTS:
-    raise ValueError(f"RUNLANE_KILL_AT={_name!r} is none of {', '.join(KILL_POINTS)}")
+if _name and not (_name in KILL_POINTS and re.fullmatch("[1-9][0-9]{0,8}|", _times)):
+    raise InvalidInputError(
+        f"RUNLANE_KILL_AT: {_name!r} is none of {', '.join(KILL_POINTS)}, or {_times!r} no number"
+    )
 _remaining = int(_times or 1)
 
 

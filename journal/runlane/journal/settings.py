@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from dotenv import dotenv_values
@@ -49,7 +49,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     drain_timeout_s: PositiveSeconds = 30.0
     crashes_max: Annotated[int, Meta(ge=1, le=100)] = 3
     crashes_total_max: Annotated[int, Meta(ge=1, le=1000)] = 10
-    log_level: str = "info"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_json: bool = False
 
     def __post_init__(self) -> None:

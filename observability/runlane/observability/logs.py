@@ -52,5 +52,5 @@ def configure_logs(*, level: str, json: bool) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for chatty in ("httpx", "httpx2", "openai", "asyncio"):
+    for chatty in ("httpcore", "httpcore2", "httpx", "httpx2", "openai", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from runlane.journal.errors import RunlaneError
@@ -22,6 +23,7 @@ class BackgroundLoop:
         started: Future[_Started] = Future()
         self._lock = threading.Lock()
         self._closed = False
+        self._closing: set[asyncio.Task[None]] = set()
         self._pid = os.getpid()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(_serve(started)), name="runlane-sync", daemon=True
@@ -56,12 +58,12 @@ class BackgroundLoop:
         Raises:
             RunlaneError: The loop was closed, or was made before this process was forked.
         """
-        try:
-            while found := self.call(_next, source):
+        while found := self.call(_next, source):
+            try:
                 yield found[0]
-        finally:
-            if not self._closed:
-                self.call(source.aclose)
+            except BaseException:
+                self._abandon(source)
+                raise
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `last`, cancel what still runs, and end the thread; doing so again does nothing.
@@ -81,6 +83,17 @@ class BackgroundLoop:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
 
+    def _abandon(self, source: AsyncGenerator[Any, None]) -> None:
+        """Have a generator closed, without waiting: the interpreter may be about to exit."""
+        if os.getpid() == self._pid:
+            with suppress(RuntimeError):  # the loop is closed, and the generator with it
+                self._loop.call_soon_threadsafe(self._close_soon, source)
+
+    def _close_soon(self, source: AsyncGenerator[Any, None]) -> None:
+        task = self._loop.create_task(_close(source))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
             raise RunlaneError("this client was made before the process was forked: make another")
@@ -90,6 +103,10 @@ async def _serve(started: "Future[_Started]") -> None:
     stop = asyncio.Event()
     started.set_result((asyncio.get_running_loop(), stop))
     await stop.wait()
+
+
+async def _close(source: AsyncGenerator[Any, None]) -> None:
+    await source.aclose()
 
 
 async def _next(source: AsyncGenerator[T, None]) -> tuple[T] | None:

@@ -174,8 +174,6 @@ class Hub:
                 return
             finally:
                 self._connected = False
-                for feed in self._listeners():
-                    feed.expect(0)
                 await connection.disconnect(nowait=True)
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
             delay = min(2 * delay, RETRY_DELAY_MAX_S)
@@ -231,9 +229,7 @@ class Hub:
             case _:
                 pass  # the answer to a PING
 
-    def _listeners(self) -> list[Feed]:
-        return [feed for feeds in self._feeds.values() for feed in feeds]
-
     def _fail(self, error: RunlaneError) -> None:
-        for feed in self._listeners():
-            feed.fail(error)
+        for feeds in self._feeds.values():
+            for feed in feeds:
+                feed.fail(error)

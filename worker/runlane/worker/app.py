@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runlane.journal.errors import InvalidInputError, RunlaneError
+from runlane.journal.errors import InvalidInputError
 from runlane.journal.ids import check_id
 from runlane.worker.models import ModelAdapter, ToolSchema
 from runlane.worker.policy import RecoveryPolicy, RuntimePolicy
 from runlane.worker.tools import BaseHandler, FunctionTool, FunctionToolHandler, ToolRuntime
 
 
-class AppLoadError(RunlaneError):
+class AppLoadError(InvalidInputError):
     """The module that should hold the app cannot be used."""
 
 

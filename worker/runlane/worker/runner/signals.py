@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import structlog
+from redis.exceptions import RedisError
 
-from runlane.journal.link import LOST, client_for
+from runlane.journal.link import CONNECT_TIMEOUT_S, LOST, client_for
 
 RETRY_MAX_S: Final = 2.0
 BLOCK_S: Final = 30
@@ -41,7 +42,7 @@ class WakeUps:
             reading: set[asyncio.Task[Any]] = {self._reading} if self._reading else set()
             await asyncio.wait({slot, stop, *reading}, return_when=asyncio.FIRST_COMPLETED)
             if token := self.take():
-                await self._client.execute_command("LPUSH", token, "1")
+                await self._pass_on(token)
 
     def take(self) -> str | None:
         """Return the list that a token was taken from since the last call."""
@@ -58,10 +59,17 @@ class WakeUps:
             self._reading = None
         await self._client.aclose()
 
+    async def _pass_on(self, token: str) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await self._client.execute_command("LPUSH", token, "1")
+        except (*LOST, RedisError) as error:
+            logger.info("wake_up_dropped", error=str(error))
+
     async def _read(self) -> str | None:
         try:
             taken: Any = await self._client.execute_command("BLPOP", *self._lists, BLOCK_S)
-        except LOST as error:
+        except (*LOST, RedisError) as error:
             logger.info("wake_ups_lost", error=str(error))
             await asyncio.sleep(0.2)
             return None

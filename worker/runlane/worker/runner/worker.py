@@ -280,7 +280,7 @@ class RunlaneWorker(Worker):
             task.cancel()
         await self._until_idle(LAST_WORDS_S + 1)
         try:
-            await self._register(0, retry_s=LAST_WORDS_S)
+            await self._register(0, retry_s=1)  # it would expire anyway
         except ServerError as error:
             logger.warning("not_unregistered", error=str(error))
 

@@ -1,0 +1,85 @@
+"""Each bench, with hardly anything to measure: the figures are there, whatever they say."""
+
+import pytest
+from bench import slots, start, takeover, throughput
+from bench.lab import BenchError, lab
+from bench.report import Report
+from bench.slots import Shape
+from bench.systems.runlane_fleet import Runlane
+from bench.systems.stock_arq import StockArq
+
+
+def check(report: Report, *, peers: set[str]) -> None:
+    assert set(report.peers) == peers
+    assert all(value > 0 for value in report.figures.values())
+    assert all(value > 0 for value in report.ratios.values())
+    for name in report.ratios:
+        figure, _, peer = name.partition("/")
+        assert figure in report.figures
+        assert peer in peers
+
+
+async def test_start() -> None:
+    report = await start.run(start.Size(rounds=1, jobs=3, jobs_of_default_arq=2))
+    assert {"start_p50_ms", "start_p99_ms", "enqueue_p50_ms"} < set(report.figures)
+    check(report, peers={"arq", "arq_poll_0.01"})
+
+
+async def test_throughput() -> None:
+    size = throughput.Size(rounds=1, runs=1000, arq_jobs=300, processes=(1, 2))
+    report = await throughput.run(size)
+    assert {
+        "completed_by_1_process_per_s",
+        "completed_by_2_processes_per_s",
+        "submitted_per_s",
+        "submit_cpu_us_per_job",
+    } < set(report.figures)
+    assert set(report.peers["arq"]) == set(report.figures)
+
+
+async def test_takeover() -> None:
+    report = await takeover.run(takeover.Size(trials=1, job_timeouts_s=(), lease_ms=500))
+    assert set(report.figures) == {
+        "takeover_p50_s",
+        "takeover_max_s",
+        "takeover_lease_2s_p50_s",
+        "takeover_lease_2s_max_s",
+    }
+    check(report, peers=set())
+
+
+async def test_slots() -> None:
+    report = await slots.run(slots.Size(shapes=(Shape(2, 3),), jobs=8, still_s=1))
+    assert report.figures == {"running_2x3_jobs": 6}
+    assert report.peers == {"arq": {"running_2x3_jobs": 6}}
+
+
+@pytest.mark.parametrize("system", [Runlane(), StockArq()], ids=["runlane", "arq"])
+async def test_a_job_that_waits_is_unfinished_until_a_worker_ends_it(
+    system: Runlane | StockArq,
+) -> None:
+    async with lab(system) as here:
+        await here.enqueue_all(3, in_flight=2)
+        assert await here.producer.unfinished() == 3
+        assert await here.producer.ended() == 0
+        await here.start_workers(1, slots=5)
+        for number in range(3):
+            await here.mark_of(number)
+        while await here.producer.unfinished():
+            pass
+        assert await here.producer.ended() == 3
+
+
+async def test_a_wait_in_vain_says_what_was_waited_for() -> None:
+    async with lab(Runlane()) as here:
+        await here.start_workers(1, slots=1)
+        with pytest.raises(BenchError, match=r"job 7 to begin: 0\.05 s have passed"):
+            await here.mark_of(7, timeout_s=0.05)
+
+
+async def test_a_worker_that_ends_by_itself_ends_the_bench() -> None:
+    async with lab(StockArq()) as here:
+        await here.start_workers(1, slots=1)
+        here.server.stop()
+        with pytest.raises(BenchError, match=r"worker \d+ ended\n"):
+            await here.mark_of(0)

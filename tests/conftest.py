@@ -1,0 +1,95 @@
+"""Real servers, and a deployment of its own for each test."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, settings
+from redis.asyncio import Redis
+
+from runlane.journal.link import client_for
+from runlane.journal.partition import Partition
+from runlane.journal.server import Server, find_binary, launch
+
+# No test depends on the speed of the machine; where everything must pass, nothing is random.
+settings.register_profile(
+    "runlane",
+    deadline=None,
+    derandomize=bool(os.environ.get("RUNLANE_CI")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("runlane")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def bundled_binary() -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", "")
+        return find_binary()
+
+
+def binary_named(name: str) -> Path:
+    """Return a server binary; a missing one is a skip, or a failure where all must be there."""
+    if name == "valkey":
+        return bundled_binary()
+    found = shutil.which(name)
+    if found is None:
+        missing = pytest.fail if os.environ.get("RUNLANE_CI") else pytest.skip
+        missing(f"{name} is not on PATH; `make setup-ci` installs it")
+    return Path(found)
+
+
+@pytest.fixture(scope="session", params=["valkey", "redis-server"])
+def any_binary(request: pytest.FixtureRequest) -> Path:
+    """Each real server that runlane is tested with, in turn."""
+    return binary_named(request.param)
+
+
+@pytest.fixture(scope="session")
+def bundled_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with launch(tmp_path_factory.mktemp("server"), binary=bundled_binary()) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def server(bundled_server: Server) -> Server:
+    """The server of a test that need not run on every one."""
+    return bundled_server
+
+
+@pytest.fixture(scope="session")
+def any_server(any_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with launch(tmp_path_factory.mktemp("any_server"), binary=any_binary) as running:
+        yield running
+
+
+@pytest.fixture
+def redis_url(server: Server) -> str:
+    return server.url
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"t-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def partition(redis_url: str, prefix: str) -> AsyncIterator[Partition]:
+    opened = Partition(redis_url, prefix=prefix, retry_s=10)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    """A plain client, to look into the keyspace and to damage it."""
+    async with client_for(redis_url) as client:
+        yield client

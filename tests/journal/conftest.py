@@ -1,0 +1,30 @@
+"""The journal is tested on every real server."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from tests.journal.driving import Driver, open_driver
+
+from runlane.journal.server import Server, launch
+
+
+@pytest.fixture(scope="session")
+def server(any_server: Server) -> Server:
+    return any_server
+
+
+@pytest.fixture
+def own_server(any_binary: Path, tmp_path: Path) -> Iterator[Server]:
+    """A server that the test may stop, or set up as it likes."""
+    with launch(tmp_path, binary=any_binary) as running:
+        yield running
+
+
+@pytest.fixture
+async def driver(redis_url: str, prefix: str, redis: Redis) -> AsyncIterator[Driver]:
+    """A deployment that is alone on its server."""
+    await redis.flushall()
+    async with open_driver(redis_url, prefix=prefix) as opened:
+        yield opened

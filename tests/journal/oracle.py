@@ -1,0 +1,215 @@
+"""What lanes are to do, in plain Python: no server, no scripts, no time."""
+
+from dataclasses import dataclass, field
+from math import ceil
+
+from runlane.journal.lease import Lease
+from runlane.journal.wire.jobs import AnyJob, FollowUpFailurePolicy, FollowUpJob
+from runlane.journal.wire.results import RunStatus, StopReason
+
+Place = tuple[str, str]
+
+WORKERS = ("w1", "w2", "w3")
+CRASHES_MAX = 2
+CRASHES_TOTAL_MAX = 4
+
+
+@dataclass
+class OracleRun:
+    """A run; `due` says that a claim may take it, be it held or not."""
+
+    run_id: str
+    place: Place
+    policy: FollowUpFailurePolicy
+    state: str = "queued"
+    stop_reason: str = ""
+    due: bool = False
+    attempt: int = 0
+    begun: bool = False
+    crashes: int = 0
+    crashes_row: int = 0
+    cause: str = ""
+    abort: bool = False
+
+    @property
+    def held(self) -> bool:
+        return self.state in ("leased", "running")
+
+    @property
+    def ended(self) -> bool:
+        return self.state in set(RunStatus)
+
+    @property
+    def exhausted(self) -> bool:
+        return self.crashes_row >= CRASHES_MAX or self.crashes >= CRASHES_TOTAL_MAX
+
+
+@dataclass
+class OracleLane:
+    """A lane; `fence` is empty while nobody holds it."""
+
+    active: str = ""
+    fence: str = ""
+    head: str = ""
+    follow_ups: list[str] = field(default_factory=list[str])
+    inbox: list[str] = field(default_factory=list[str])
+    last_stop: StopReason | None = None
+
+
+class Oracle:
+    """All lanes of a deployment with one agent; each method answers with the code to expect."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, OracleRun] = {}
+        self.lanes: dict[Place, OracleLane] = {}
+        self.keys: dict[tuple[str, str], AnyJob] = {}
+
+    def lane(self, place: Place) -> OracleLane:
+        return self.lanes.setdefault(place, OracleLane())
+
+    def submit(self, job: AnyJob, key: str | None) -> str:
+        place = job.session_id, job.branch_id
+        known = self.keys.get((job.session_id, key or ""))
+        if known is not None:
+            return "EXISTS" if _same_body(known, job) else "IDEMPOTENCY_CONFLICT"
+        lane = self.lane(place)
+        follow_up = isinstance(job, FollowUpJob)
+        if follow_up and not lane.active:
+            return "AGENT_IDLE"
+        if _intent(job) == "continue":
+            if lane.active:
+                return "AGENT_ACTIVE"
+            if lane.last_stop is None:
+                return "NO_PREVIOUS_RUN"
+            if not lane.last_stop.continuable:
+                return "NOT_CONTINUABLE"
+        policy = FollowUpFailurePolicy.CONTINUE
+        if isinstance(job, FollowUpJob):
+            policy = job.failure_policy
+        run = self.runs[job.run_id] = OracleRun(job.run_id, place, policy)
+        if key:
+            self.keys[job.session_id, key] = job
+        if lane.active:
+            (lane.follow_ups if follow_up else lane.inbox).append(run.run_id)
+        else:
+            lane.active, run.due = run.run_id, True
+        return "OK"
+
+    def claimable(self, slots: int) -> tuple[set[str], int]:
+        """Return the runs that a claim may name, and how many of them it must name."""
+        due = {run.run_id for run in self.runs.values() if run.due}
+        share = min(slots, max(ceil(len(due) / len(WORKERS)), 1))
+        return due, min(share, len(due))
+
+    def claimed(self, run_id: str, fence: str) -> OracleRun | None:
+        """Note that a claim named a run; return it, or None if it had too many crashes."""
+        run, lane = self.runs[run_id], self.lane(self.runs[run_id].place)
+        if run.held:
+            run.crashes += 1
+            run.crashes_row += 1
+            run.cause = "crash"
+        run.due = False
+        if run.exhausted:
+            run.state, lane.fence = "queued", ""
+            return None
+        run.attempt += 1
+        run.state, lane.fence = "leased", fence
+        return run
+
+    def holds(self, lease: Lease) -> bool:
+        lane = self.lane((lease.session_id, lease.branch_id))
+        return lane.active == lease.run_id and lane.fence == lease.fence
+
+    def checkout(self, lease: Lease) -> str:
+        if not self.holds(lease):
+            return "FENCED"
+        run = self.runs[lease.run_id]
+        run.state, run.begun = "running", True
+        return "OK"
+
+    def append(self, lease: Lease, head: str, *, progress: bool) -> str:
+        if not self.holds(lease):
+            return "FENCED"
+        if head != self.lane((lease.session_id, lease.branch_id)).head:
+            return "CONFLICT"
+        if progress:
+            self.runs[lease.run_id].crashes_row = 0
+        return "OK"
+
+    def finish(self, lease: Lease, head: str, stop_reason: StopReason) -> str:
+        written = self.append(lease, head, progress=False)
+        if written != "OK":
+            return written
+        run = self.runs[lease.run_id]
+        if run.abort and stop_reason.status is not RunStatus.CANCELLED:
+            return "ABORTED"
+        self._end(run, stop_reason)
+        return "OK"
+
+    def hand_back(self, lease: Lease) -> str:
+        if not self.holds(lease):
+            return "FENCED"
+        run = self.runs[lease.run_id]
+        run.state, run.cause, run.due = "queued", "hand_back", True
+        self.lane(run.place).fence = ""
+        return "OK"
+
+    def publish(self, lease: Lease) -> str:
+        return "OK" if self.holds(lease) else "FENCED"
+
+    def renew(self, lease: Lease) -> bool:
+        if self.holds(lease):
+            self.runs[lease.run_id].due = False
+            return True
+        return False
+
+    def abort(self, run_id: str) -> str:
+        run = self.runs[run_id]
+        if run.ended:
+            return "ENDED"
+        if run.held:
+            run.abort = True
+        elif not run.abort:  # else whoever claims it next will end it
+            self._end(run, StopReason.EXTERNAL_ABORT)
+        return "ACCEPTED"
+
+    def settle(self, run_id: str, stop_reason: StopReason, fence: str) -> str:
+        run = self.runs[run_id]
+        lane = self.lane(run.place)
+        if run.ended:
+            return "ENDED"
+        if lane.active == run_id and lane.fence != fence:
+            return "HELD"
+        self._end(run, stop_reason)
+        return "OK"
+
+    def _end(self, run: OracleRun, stop_reason: StopReason) -> None:
+        lane = self.lane(run.place)
+        run.state, run.stop_reason, run.due = stop_reason.status, stop_reason, False
+        run.abort = False
+        if lane.active != run.run_id:
+            for waiting in (lane.follow_ups, lane.inbox):
+                if run.run_id in waiting:
+                    waiting.remove(run.run_id)
+            return
+        lane.active = lane.fence = ""
+        if run.begun:
+            lane.last_stop = stop_reason
+        if stop_reason.status is not RunStatus.COMPLETED:
+            for run_id in list(lane.follow_ups):
+                if self.runs[run_id].policy is FollowUpFailurePolicy.DISCARD:
+                    self._end(self.runs[run_id], StopReason.SUPERSEDED)
+        if waiting := lane.follow_ups or lane.inbox:
+            lane.active = waiting.pop(0)
+            self.runs[lane.active].due = True
+
+
+def _intent(job: AnyJob) -> str:
+    return str(job.__struct_config__.tag)
+
+
+def _same_body(one: AnyJob, other: AnyJob) -> bool:
+    def body(job: AnyJob) -> tuple[str, str, str]:
+        return job.branch_id, _intent(job), getattr(job, "task", "")
+
+    return body(one) == body(other)

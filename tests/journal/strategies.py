@@ -1,0 +1,134 @@
+"""Hypothesis strategies: any value of a wire type, and any valid history of a branch."""
+
+from enum import Enum
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hypothesis import strategies as st
+from msgspec import Struct
+from tests.journal.builders import result_of
+
+from runlane.journal.wire.messages import (
+    AssistantMessage,
+    ModelToolCall,
+    ModelUsage,
+    ToolMessage,
+    UserMessage,
+)
+from runlane.journal.wire.records import (
+    CONTROL_BRANCH,
+    KIND_OF,
+    AbortRequested,
+    AnyBody,
+    AttemptCause,
+    AttemptStarted,
+    MessageAppended,
+    Record,
+    RunContinued,
+    RunFinished,
+    RunQueued,
+    RunStarted,
+    ToolCompleted,
+    ToolOutcome,
+    ToolStarted,
+)
+
+_SCALARS: dict[Any, st.SearchStrategy[Any]] = {
+    str: st.text(),
+    int: st.integers(-(2**63), 2**64 - 1),
+    bool: st.booleans(),
+    type(None): st.none(),
+}
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy for values of a wire type, optional fields included."""
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return st.one_of([values_of(arg) for arg in args])
+    if origin is Literal:
+        return st.sampled_from(args)
+    if origin is tuple:
+        return st.lists(values_of(args[0]), max_size=4).map(tuple)
+    if issubclass(hint, Enum):
+        return st.sampled_from(hint)
+    assert issubclass(hint, Struct), hint
+    fields = {name: values_of(field) for name, field in get_type_hints(hint).items()}
+    return st.builds(hint, **fields)
+
+
+Entry = tuple[str, AnyBody]
+
+
+def _turn(draw: st.DrawFn, run_id: str, turn: int, attempt: int, *, last: bool) -> list[Entry]:
+    calls = tuple(
+        ModelToolCall(id=f"{run_id}:{turn}:{index}", name="tool")
+        for index in range(draw(st.integers(0, 3)))
+    )
+    place: dict[str, Any] = {"run_id": run_id, "turn": turn, "attempt": attempt}
+    usage = draw(st.none() | st.builds(ModelUsage, st.integers(0, 9), st.integers(0, 9)))
+    message = AssistantMessage(f"{run_id} {turn}", tool_calls=calls)
+    entries: list[Entry] = [("main", MessageAppended(**place, message=message, usage=usage))]
+    for index in draw(st.permutations(range(len(calls)))):
+        call = calls[index]
+        place["index"] = index
+        if draw(st.booleans()):
+            started = ToolStarted(**place, call=call, operation_key=call.id, effect="idempotent")
+            entries.append(("main", started))
+        if last and draw(st.booleans()):
+            break  # the run ends or goes on without the results
+        answer = ToolMessage(tool_call_id=call.id, tool_name=call.name, content="done")
+        done = ToolCompleted(**place, outcome=ToolOutcome.OK, message=answer)
+        entries.append(("main", done))
+    return entries
+
+
+def _start(draw: st.DrawFn, run_id: str) -> AnyBody:
+    place: dict[str, Any] = {"run_id": run_id, "agent": "a", "version": "1", "worker_id": "w"}
+    if draw(st.booleans()):
+        return RunContinued(attempt=1, **place)
+    return RunStarted(attempt=1, message=UserMessage(f"task {run_id}"), **place)
+
+
+def _run(draw: st.DrawFn, run_id: str) -> list[Entry]:
+    queued = RunQueued(run_id=run_id, branch_id="main", intent="run", agent="a")
+    abort = AbortRequested(run_id=run_id, branch_id="main", reason="enough")
+    end = RunFinished(run_id=run_id, branch_id="main", result=result_of())
+    entries: list[Entry] = [(CONTROL_BRANCH, queued)]
+    if draw(st.booleans()):
+        entries.append((CONTROL_BRANCH, abort))
+    if draw(st.integers(0, 4)) == 0:
+        return [*entries, (CONTROL_BRANCH, end)]
+    entries.append(("main", _start(draw, run_id)))
+    attempt, turns = 1, draw(st.integers(0, 3))
+    for turn in range(1, turns + 1):
+        entries += _turn(draw, run_id, turn, attempt, last=turn == turns)
+        if draw(st.integers(0, 3)) == 0:
+            attempt += 1
+            cause = draw(st.sampled_from(AttemptCause))
+            again = AttemptStarted(run_id=run_id, attempt=attempt, worker_id="w", cause=cause)
+            entries.append(("main", again))
+    return [*entries, (draw(st.sampled_from(["main", CONTROL_BRANCH])), end)]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Record]:
+    """Return the records of a session with one branch; the last run may still go on."""
+    entries: list[Entry] = []
+    for number in range(draw(st.integers(1, 4))):
+        entries += _run(draw, f"run-{number}")
+    entries = entries[: len(entries) - draw(st.integers(0, 5))] or entries[:1]
+    return [
+        Record(
+            revision=revision,
+            record_id=f"{revision}-1.{'0' * 24}",
+            parent_id="",
+            branch_id=branch,
+            kind=KIND_OF[type(body)],
+            at_ms=0,
+            body=body,
+        )
+        for revision, (branch, body) in enumerate(entries, 1)
+    ]

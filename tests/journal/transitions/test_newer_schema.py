@@ -1,0 +1,56 @@
+"""A lane that a newer runlane has written is left alone by every script."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.journal.builders import delta, said
+from tests.journal.driving import Driver
+
+from runlane.journal.errors import ServerUnsuitableError
+from runlane.journal.lease import Lease
+
+Call = Callable[[Driver, Lease], Awaitable[object]]
+
+CALLS: dict[str, Call] = {
+    "submit": lambda driver, _: driver.submit(),
+    "abort": lambda driver, lease: driver.abort(lease.run_id),
+    "append": lambda driver, lease: driver.append(lease, [said(lease)]),
+    "checkout": lambda driver, lease: driver.checkout(lease),
+    "finish": lambda driver, lease: driver.finish(lease),
+    "hand_back": lambda driver, lease: driver.hand_back(lease),
+    "publish": lambda driver, lease: driver.publish(lease, delta(lease), text="y"),
+    "settle": lambda driver, lease: driver.settle(lease.run_id, fence=lease.fence),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_it_is_refused_before_anything_is_written(driver: Driver, name: str) -> None:
+    lease = await driver.held()
+    await driver.begin(lease)
+    await driver.partition.call("HSET", driver.keys.lane("s", "main"), "schema", 2)
+    async with driver.unchanged():
+        with pytest.raises(ServerUnsuitableError, match="schema 2"):
+            await CALLS[name](driver, lease)
+    assert driver.last.code == "NEWER_SCHEMA"
+
+
+async def test_renew_calls_its_run_lost(driver: Driver) -> None:
+    lease = await driver.held()
+    await driver.partition.call("HSET", driver.keys.lane("s", "main"), "schema", 2)
+    due_ms = await driver.due_ms(lease)
+    assert (await driver.renew(lease, lease_ms=600_000)).lost == (lease.run_id,)
+    assert await driver.due_ms(lease) <= due_ms
+
+
+async def test_claim_leaves_it_for_a_newer_worker_and_takes_the_rest(driver: Driver) -> None:
+    newer = (await driver.submit()).run_id
+    await driver.redis.zadd(driver.keys.queue("a"), {newer: 1})
+    await driver.partition.call("HSET", driver.keys.lane("s", "main"), "schema", 2)
+    lane, run = await driver.lane(), await driver.run(newer)
+    ours = (await driver.submit(session="t")).run_id
+    claim = await driver.claim()
+    assert [claimed.lease.run_id for claimed in claim.runs] == [ours]
+    assert (await driver.lane(), await driver.run(newer)) == (lane, run)
+    assert newer in await driver.queued()
+    assert claim.wait_s is not None
+    assert claim.wait_s > 0

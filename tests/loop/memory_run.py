@@ -1,0 +1,164 @@
+"""A run without a server: its journal is a list, and it can be cut anywhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from runlane.journal.errors import WriteRefusedError
+from runlane.journal.projection import Projection
+from runlane.journal.wire.events import EventKind
+from runlane.journal.wire.messages import UserMessage
+from runlane.journal.wire.records import (
+    AnyBody,
+    AttemptCause,
+    AttemptStarted,
+    RunFinished,
+    RunStarted,
+)
+from runlane.journal.wire.results import AgentRunResult, RunUsage
+from runlane.worker import Agent, CancellationToken
+from runlane.worker.loop.ending import Ending
+from runlane.worker.loop.orchestrator import orchestrate
+from runlane.worker.loop.session import HandBackSignal
+
+BRANCH = "main"
+RUN_ID = "run"
+
+
+class CrashSignal(BaseException):
+    """The worker process dies here."""
+
+
+def crash_at(word: str, times: int) -> Callable[[str], None]:
+    """Return a `step` at which the process dies when it gets to a place for the n-th time."""
+    seen = 0
+
+    def step(place: str) -> None:
+        nonlocal seen
+        seen += word in ("anywhere", place)
+        if word in ("anywhere", place) and seen == times:
+            raise CrashSignal(place)
+
+    return step
+
+
+@dataclass
+class Journal:
+    """The records of one session with one run.
+
+    Attributes:
+        commits: What was written together, oldest first.
+    """
+
+    commits: list[tuple[AnyBody, ...]] = field(default_factory=list[tuple[AnyBody, ...]])
+
+    @property
+    def bodies(self) -> list[AnyBody]:
+        return [body for commit in self.commits for body in commit]
+
+    def project(self) -> Projection:
+        projection = Projection(BRANCH)
+        for body in self.bodies:
+            projection.add(BRANCH, body)
+        return projection
+
+
+@dataclass
+class MemoryRun:
+    """Implements `RunSession`.
+
+    Attributes:
+        journal: What is kept over attempts.
+        step: Called at each place where a process may die, with a word for it.
+        draining: The worker stops.
+        lease_lost: Nothing may be written, and no side effect may begin.
+        abort_at_commit: A commit from this one on brings the news of an abort.
+        events: Provisional events, as they were emitted.
+        said: Text of the model, as it came.
+    """
+
+    journal: Journal
+    attempt: int = 1
+    server_changed: bool = False
+    step: Callable[[str], None] = lambda _: None
+    draining: bool = False
+    lease_lost: bool = False
+    abort_at_commit: int | None = None
+    events: list[tuple[EventKind, int, Any]] = field(
+        default_factory=list[tuple[EventKind, int, Any]]
+    )
+    said: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self.run_id = RUN_ID
+        self.session_id = "session"
+        self.agent_name = "agent"
+        self.projection = self.journal.project()
+        self.cancellation = CancellationToken()
+
+    async def commit(self, *bodies: AnyBody) -> None:
+        assert bodies
+        self.check_lease()
+        self.step("before a commit")
+        self.journal.commits.append(bodies)
+        self.step("after a commit")
+        for body in bodies:
+            self.projection.add(BRANCH, body)
+        if self.abort_at_commit is not None and len(self.journal.commits) >= self.abort_at_commit:
+            self.cancellation.cancel("aborted")
+
+    def emit(self, kind: EventKind, turn: int, payload: dict[str, Any] | None = None) -> None:
+        self.events.append((kind, turn, payload))
+
+    def say(self, turn: int, delta: str) -> None:
+        assert self.projection.open_run is not None
+        assert turn == self.projection.open_run.turn + 1
+        self.said.append(delta)
+
+    def check_lease(self) -> None:
+        if self.lease_lost:
+            raise WriteRefusedError("the lease is lost")
+
+    def check_drain(self) -> None:
+        if self.draining:
+            raise HandBackSignal
+
+    async def begin(self, task: str = "do it") -> None:
+        """Journal the start of the run, or of one more attempt."""
+        if self.journal.commits:
+            await self.commit(
+                AttemptStarted(
+                    run_id=RUN_ID,
+                    attempt=self.attempt,
+                    worker_id="w",
+                    cause=AttemptCause.CRASH,
+                )
+            )
+            return
+        await self.commit(
+            RunStarted(
+                run_id=RUN_ID,
+                attempt=self.attempt,
+                agent="agent",
+                version="1",
+                worker_id="w",
+                message=UserMessage(task),
+            )
+        )
+
+    async def finish(self, ending: Ending) -> None:
+        """Journal the end, together with what belongs to it."""
+        status = ending.stop_reason.status
+        result = AgentRunResult(status=status, stop_reason=ending.stop_reason, usage=RunUsage())
+        await self.commit(*ending.last, RunFinished(run_id=RUN_ID, branch_id=BRANCH, result=result))
+
+    async def carry_on(self, agent: Agent) -> Ending:
+        """Begin, go on to the end and journal it; the agent is started and stopped around it."""
+        await agent.startup()
+        try:
+            await self.begin()
+            ending = await orchestrate(agent, self)
+            await self.finish(ending)
+        finally:
+            await agent.shutdown()
+        return ending

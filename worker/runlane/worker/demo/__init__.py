@@ -1,0 +1,1 @@
+"""`runlane demo`: a whole deployment under faults, and a verdict on what it promised."""
