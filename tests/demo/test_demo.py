@@ -107,13 +107,17 @@ async def test_it_stays_up_on_a_server_that_is_given_and_leaves_no_key_there(
         assert "verdict: all held" in output
         environ = dict(re.findall(r"export (\w+)=(\S+)", output))
         assert environ["RUNLANE_REDIS_URL"] == redis_url
-        await check_keyspace(redis, environ["RUNLANE_PREFIX"], quiescent=True)
+        prefix = environ["RUNLANE_PREFIX"]
+        await check_keyspace(redis, prefix, quiescent=True)
+        runs: list[bytes] = await redis.keys(f"{prefix}:*:run:*")
+        assert len(runs) == 60
         assert "demo-20\tsupport" in outcome(tmp_path, "sessions", "ls", **environ)[1]
         ask = ("run", "my-session", 'Where? [[tool find_order {"order_id": "A-1"}]]')
         assert "delivered" in outcome(tmp_path, *ask, "--agent", "support", **environ)[1]
         assert interrupt(demo) == 0
-    left: list[bytes] = await redis.keys(f"{environ['RUNLANE_PREFIX']}:*")
+    left: list[bytes] = await redis.keys(f"{prefix}:*")
     assert left == []
+    assert await redis.exists(*(b"arq:result:" + run.rpartition(b":")[2] for run in runs)) == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -173,7 +173,7 @@ DAMAGES: list[tuple[str, Damage, str]] = [
 
 def test_a_sound_demo_holds_in_every_line() -> None:
     lines = verdict(story())
-    assert {line.subject: line.faults for line in lines.values() if line.faults} == {}
+    assert {line.subject: line.violations for line in lines.values() if line.violations} == {}
     assert lines[ACCEPTED].figure == "3 in 1 sessions"
     assert lines[ENDED].figure == "3 of 3"
     assert lines[TAKEOVER].figure == "1 run in 0.05 to 0.05 s"
@@ -183,12 +183,12 @@ def test_a_sound_demo_holds_in_every_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "damage", "fault"), DAMAGES, ids=[f"{d[0]}: {d[2]}" for d in DAMAGES]
+    ("subject", "damage", "violation"), DAMAGES, ids=[f"{d[0]}: {d[2]}" for d in DAMAGES]
 )
-def test_what_does_not_hold_is_reported(subject: str, damage: Damage, fault: str) -> None:
+def test_what_does_not_hold_is_reported(subject: str, damage: Damage, violation: str) -> None:
     observed = story()
     damage(observed, observed.sessions[0])
-    assert fault in "\n".join(verdict(observed)[subject].faults)
+    assert violation in "\n".join(verdict(observed)[subject].violations)
 
 
 def test_the_stop_reasons_of_other_ends_are_shown() -> None:
@@ -204,7 +204,7 @@ def test_a_real_model_may_do_less_than_a_script() -> None:
     trace.results[RUN] = FAILED
     set_kill(observed, held=(), refund=None)
     without(trace, AttemptStarted, FOLLOW_UP)
-    assert [line.subject for line in verdict(observed).values() if line.faults] == []
+    assert [line.subject for line in verdict(observed).values() if line.violations] == []
 
 
 def test_a_follow_up_that_was_discarded_is_no_disorder() -> None:
@@ -214,4 +214,4 @@ def test_a_follow_up_that_was_discarded_is_no_disorder() -> None:
         trace,
         lambda body: [body] if body.run_id != FOLLOW_UP or isinstance(body, RunFinished) else [],
     )
-    assert verdict(observed)[LANES].faults == ()
+    assert verdict(observed)[LANES].violations == ()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from uuid import UUID
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -62,6 +63,7 @@ class LaneMachine(RuleBasedStateMachine):
         self.stack = AsyncExitStack()
         self.driver = self.wait(self.open())
         self.oracle = Oracle()
+        self.jobs = 0
         self.leases: list[Lease] = []
         self.heads: list[str] = [""]
         self.announced: dict[str, int] = {}
@@ -118,7 +120,11 @@ class LaneMachine(RuleBasedStateMachine):
         task = self.draw(["x", "y"], "task")
         key = self.draw([None, None, None, "k", "l"], "key")
         policy = self.draw(list(FollowUpFailurePolicy), "policy")
-        job = job_of(intent, session=session, branch=branch, task=task, policy=policy)
+        self.jobs += 1
+        run_id = str(UUID(int=self.jobs))  # the same order each time, for hypothesis to replay
+        job = job_of(
+            intent, session=session, branch=branch, task=task, policy=policy, run_id=run_id
+        )
         expected = self.oracle.submit(job, key)
         assert self.code(self.driver.submit_job(job, idempotency_key=key)) == expected
         if expected == "OK":

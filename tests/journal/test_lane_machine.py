@@ -1,6 +1,6 @@
 """The lanes do what the oracle says, on every real server."""
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tests.journal.lane_machine import LaneMachine
 
@@ -11,4 +11,11 @@ def test_lanes_do_what_the_oracle_says_whatever_happens(any_server: Server) -> N
     class Machine(LaneMachine):
         url = any_server.url
 
-    run_state_machine_as_test(Machine, settings=settings(max_examples=25, stateful_step_count=40))
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=60,
+            stateful_step_count=50,
+            phases=(Phase.reuse, Phase.generate),  # shrinking against a server takes minutes
+        ),
+    )

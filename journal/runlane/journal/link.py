@@ -170,6 +170,8 @@ def _meaning(error: BaseException, *, sent: bool) -> Exception:
         )
     if isinstance(error, LOST):
         return ServerUnavailableError(
-            f"the Redis server is away: {str(error) or type(error).__name__}", sent=sent
+            f"the Redis server is away: {str(error) or type(error).__name__}; check that it runs, "
+            "and RUNLANE_REDIS_URL",
+            sent=sent,
         )
     return ServerUnsuitableError(f"the Redis server refuses the connection: {error}")

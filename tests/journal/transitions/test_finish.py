@@ -124,7 +124,7 @@ async def test_a_follow_up_of_a_run_that_does_not_complete_ends_with_its_own_rec
     await driver.finish(lease, stop_reason)
     for run_id in bound:
         run = await driver.run(run_id)
-        assert (run["state"], run["stop_reason"]) == ("cancelled", "superseded")
+        assert (run["state"], run.get("stop_reason")) == ("cancelled", "superseded")
     ends = [record for record in await driver.records() if record.kind == "run_finished"]
     assert [end.body.run_id for end in ends] == [lease.run_id, *bound]
     assert [end.branch_id for end in ends[1:]] == [CONTROL_BRANCH] * 2

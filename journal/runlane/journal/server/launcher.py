@@ -24,7 +24,6 @@ from redis import Redis, RedisError
 from runlane.journal.errors import ServerLaunchError
 from runlane.journal.server.binary import find_binary, server_version
 
-
 _HOST: Final = "127.0.0.1"
 _OPTIONS: Final = shlex.split(
     f"--bind {_HOST} --appendonly yes --appendfsync everysec --save '' "

@@ -47,7 +47,7 @@ def demo(keep: bool) -> None:
     with set_stage() as stage, Fleet(stage.environ, stage.folder) as fleet:
         lines = asyncio.run(perform(stage, fleet, console))
         print_verdict(console, lines)
-        held = not any(line.faults for line in lines)
+        held = not any(line.violations for line in lines)
         if not held:
             console.print(f"logs, data and ledger are kept in {stage.folder}", soft_wrap=True)
         if keep:

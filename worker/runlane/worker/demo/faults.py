@@ -72,7 +72,7 @@ class Faults:
         held = await self._runs_of(worker)
         self._observed.kill = Kill(worker_id=worker.worker_id, at_s=at_s, held=held, refund=refund)
         self._view.say(
-            f"SIGKILL: {worker.name} (pid {worker.pid}){_moment(refund)}; it held {len(held)} runs"
+            f"SIGKILL: {worker.name} (pid {worker.pid}){_moment(refund)}; runs held: {len(held)}"
         )
 
     async def _runs_of(self, worker: WorkerProcess) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Faults:
         assert kill is not None
         await _until(lambda: len(self._observed.takeovers()) == len(kill.held))
         self._view.say(
-            f"all {len(kill.held)} runs go on at other workers, "
+            "everything that it held goes on at other workers, "
             f"{time.monotonic() - kill.at_s:.1f} s after the kill"
         )
 

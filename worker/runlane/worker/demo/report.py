@@ -12,25 +12,25 @@ from runlane.worker.demo.stage import Stage
 from runlane.worker.demo.tasks import AGENT
 from runlane.worker.demo.verdict import Line
 
-_FAULTS_SHOWN_MAX: Final = 10
+_SHOWN_MAX: Final = 10
 
 
 def print_verdict(console: Console, lines: Sequence[Line]) -> None:
     """Print what was measured, and what of it did not hold."""
     table = Table("", "", "held")
     for line in lines:
-        held = Text("no", style="bold red") if line.faults else Text("yes", style="green")
+        held = Text("no", style="bold red") if line.violations else Text("yes", style="green")
         table.add_row(line.subject, Text(line.figure), held)
     console.print(table)
-    faults = [f"{line.subject}: {fault}" for line in lines for fault in line.faults]
-    if not faults:
+    violations = [f"{line.subject}: {violation}" for line in lines for violation in line.violations]
+    if not violations:
         console.print(Text("verdict: all held", style="bold green"))
         return
     console.print(Text("verdict: not all held", style="bold red"))
-    for fault in faults[:_FAULTS_SHOWN_MAX]:
-        console.print(Text(f"  {fault}"), soft_wrap=True)
-    if len(faults) > _FAULTS_SHOWN_MAX:
-        console.print(f"  and {len(faults) - _FAULTS_SHOWN_MAX} more")
+    for violation in violations[:_SHOWN_MAX]:
+        console.print(Text(f"  {violation}"), soft_wrap=True)
+    if len(violations) > _SHOWN_MAX:
+        console.print(f"  and {len(violations) - _SHOWN_MAX} more")
 
 
 def print_next(console: Console) -> None:

@@ -47,7 +47,7 @@ class Call(Struct, frozen=True, kw_only=True):
         return self.outcome is ToolOutcome.OK and (self.started, self.done) == (1, 1)
 
     @property
-    def fault(self) -> str:
+    def violation(self) -> str:
         """What is wrong with it; empty if nothing is."""
         if self.started > 1:
             return f"happened {self.started} times"

@@ -74,7 +74,7 @@ def set_stage() -> Generator[Stage, None, None]:
             parts.enter_context(_Keys(url, prefix))
             server = f"the one of RUNLANE_REDIS_URL, keys below {prefix}"
         scripted = not ModelConfig.present()
-        model_environ = parts.enter_context(_scripted_model()) if scripted else {}
+        model_environ = parts.enter_context(scripted_model()) if scripted else {}
         label = "scripted, since no MODEL_URL is set" if scripted else ModelConfig.from_env().label
         ledger = Ledger(folder / "ledger")
         yield Stage(
@@ -138,19 +138,16 @@ class _Keys:
             with Redis.from_url(self._url) as client:
                 pattern = f"{self._prefix}:*"
                 for key in cast("Iterator[bytes]", client.scan_iter(pattern, count=1000)):
-                    client.unlink(key)
+                    client.unlink(key, *_arq_mirrors(key))
+
+
+def _arq_mirrors(key: bytes) -> list[bytes]:
+    """Return the keys of arq, outside of any prefix, that belong to the key of a run."""
+    _, is_run, run_id = key.partition(b":run:")
+    kinds = (b"job", b"in-progress", b"result") if is_run else ()
+    return [b"arq:%s:%s" % (kind, run_id) for kind in kinds]
 
 
 def _failed(kind: type[BaseException] | None) -> bool:
     """Return whether a block failed; being interrupted by the user is no failure."""
     return kind is not None and issubclass(kind, Exception)
-
-
-@contextmanager
-def _scripted_model() -> Generator[dict[str, str], None, None]:
-    with ExitStack() as parts:
-        try:
-            environ = parts.enter_context(scripted_model())
-        except RuntimeError as error:
-            raise DemoError(f"the scripted model did not start: {error}") from error
-        yield environ

@@ -26,12 +26,12 @@ class Line(Struct, frozen=True):
     Attributes:
         subject: What it is about.
         figure: What was measured.
-        faults: What did not hold; empty if all did.
+        violations: What did not hold; empty if all did.
     """
 
     subject: str
     figure: str
-    faults: tuple[str, ...]
+    violations: tuple[str, ...]
 
 
 def judge(observed: Observed, *, lease_s: float, runs_per_session: int) -> list[Line]:
@@ -49,16 +49,16 @@ def judge(observed: Observed, *, lease_s: float, runs_per_session: int) -> list[
 
 
 def _accepted(observed: Observed, runs_per_session: int) -> Line:
-    faults = [
+    violations = [
         f"{trace.session_id}: {trace.failure}" for trace in observed.sessions if trace.failure
     ]
-    faults += [
+    violations += [
         f"{trace.session_id}: {len(trace.accepted)} of {runs_per_session} runs were accepted"
         for trace in observed.sessions
         if len(trace.accepted) != runs_per_session
     ]
     figure = f"{observed.accepted_count} in {len(observed.sessions)} sessions"
-    return Line("runs accepted", figure, tuple(faults))
+    return Line("runs accepted", figure, tuple(violations))
 
 
 def _ended(observed: Observed) -> Line:
@@ -66,11 +66,11 @@ def _ended(observed: Observed) -> Line:
     completed = sum(result.succeeded for result in results)
     reasons = Counter(str(result.stop_reason) for result in results if not result.succeeded)
     others = "".join(f", {count} {reason}" for reason, count in reasons.most_common())
-    faults = [fault for trace in observed.sessions for fault in _unsound_ends(trace)]
+    violations = [violation for trace in observed.sessions for violation in _unsound_ends(trace)]
     if observed.scripted and reasons:
-        faults.append(f"{sum(reasons.values())} runs did not complete")
+        violations.append(f"{sum(reasons.values())} runs did not complete")
     return Line(
-        "runs completed", f"{completed} of {observed.accepted_count}{others}", tuple(faults)
+        "runs completed", f"{completed} of {observed.accepted_count}{others}", tuple(violations)
     )
 
 
@@ -86,13 +86,13 @@ def _unsound_ends(trace: SessionTrace) -> Iterator[str]:
 
 
 def _lanes(observed: Observed) -> Line:
-    faults = [
+    violations = [
         f"{trace.session_id}: its runs did not go one after the other, as they were accepted"
         for trace in observed.sessions
         if not _in_order(trace)
     ]
     count = len(observed.sessions)
-    return Line("lanes in order", f"{count - len(faults)} of {count}", tuple(faults))
+    return Line("lanes in order", f"{count - len(violations)} of {count}", tuple(violations))
 
 
 def _in_order(trace: SessionTrace) -> bool:
@@ -115,16 +115,16 @@ def _takeover(observed: Observed, lease_s: float) -> Line:
         return Line(subject, "-", ("no worker was killed",))
     takeovers = observed.takeovers()
     seconds = [attempt.at_s - kill.at_s for attempt in takeovers.values()]
-    faults = [
+    violations = [
         f"run {run_id} of the killed worker was not taken over"
         for run_id in kill.held
         if run_id not in takeovers
     ]
     if observed.scripted and not kill.held:
-        faults.append("the killed worker held no run")
+        violations.append("the killed worker held no run")
     if seconds and max(seconds) > TAKEOVER_MAX_S:
-        faults.append(f"a takeover took {max(seconds):.1f} s")
-    return Line(subject, _spread(seconds), tuple(faults))
+        violations.append(f"a takeover took {max(seconds):.1f} s")
+    return Line(subject, _spread(seconds), tuple(violations))
 
 
 def _hand_back(observed: Observed) -> Line:
@@ -133,19 +133,19 @@ def _hand_back(observed: Observed) -> Line:
     if drain is None:
         return Line(subject, "-", ("no worker was drained",))
     seconds: list[float] = []
-    faults: list[str] = []
+    violations: list[str] = []
     if drain.exit_code != 0:
-        faults.append(f"the drained worker ended with exit code {drain.exit_code}")
+        violations.append(f"the drained worker ended with exit code {drain.exit_code}")
     for before, after in _successions(observed.attempts):
         if before.worker_id != drain.worker_id or after.at_s < drain.at_s:
             continue
         if after.cause is AttemptCause.HAND_BACK:
             seconds.append(after.at_s - drain.at_s)
         else:
-            faults.append(f"run {after.run_id} of the drained worker was lost, not handed back")
+            violations.append(f"run {after.run_id} of the drained worker was lost, not handed back")
     if observed.scripted and not seconds:
-        faults.append("no run was handed back")
-    return Line(subject, _spread(seconds), tuple(faults))
+        violations.append("no run was handed back")
+    return Line(subject, _spread(seconds), tuple(violations))
 
 
 def _successions(attempts: Iterable[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
@@ -170,13 +170,13 @@ def _side_effects(observed: Observed) -> Line:
     once = sum(call.exactly_once for call in calls)
     unknown = sum(call.unknown for call in calls)
     twice = sum(call.started > 1 for call in calls)
-    faults = [f"call {call.operation_key} {call.fault}" for call in calls if call.fault]
+    violations = [f"call {call.operation_key} {call.violation}" for call in calls if call.violation]
     if observed.kill is not None:
-        faults += _interrupted(observed.kill, calls, must_be=observed.scripted)
+        violations += _interrupted(observed.kill, calls, must_be=observed.scripted)
     return Line(
         "side effects per call",
         f"{len(calls)} calls: {once} once, {unknown} outcome_unknown, {twice} twice",
-        tuple(faults),
+        tuple(violations),
     )
 
 
@@ -186,7 +186,7 @@ def _interrupted(kill: Kill, calls: list[Call], *, must_be: bool) -> Iterator[st
     if call is None:
         if must_be:
             yield "the SIGKILL hit no call"
-    elif call.done:
+    elif (call.started, call.done) == (1, 1):
         yield f"call {call.operation_key} had ended before the SIGKILL"
     elif not call.unknown:
         yield f"call {call.operation_key} was cut in two, and is not called unknown"
@@ -196,16 +196,16 @@ def _events(observed: Observed) -> Line:
     heard = sum(len(trace.events) for trace in observed.sessions)
     journaled = sum(len(trace.records) for trace in observed.sessions)
     live = sum(trace.provisional_count for trace in observed.sessions)
-    faults = [
+    violations = [
         f"{trace.session_id}: heard {len(trace.events)} committed events, not the "
         f"{len(trace.records)} of the journal in their order"
         for trace in observed.sessions
         if trace.events != [event_of(trace.session_id, record) for record in trace.records]
     ]
     figure = f"{heard} heard, {journaled} journaled ({live} provisional ones)"
-    return Line("committed events", figure, tuple(faults))
+    return Line("committed events", figure, tuple(violations))
 
 
 def _workers(observed: Observed) -> Line:
-    faults = tuple(f"{name} ended though nobody ended it" for name in observed.died)
-    return Line("workers that died by themselves", str(len(observed.died)), faults)
+    violations = tuple(f"{name} ended though nobody ended it" for name in observed.died)
+    return Line("workers that died by themselves", str(len(observed.died)), violations)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from runlane.journal.errors import ServerLaunchError
+
 _START_TIMEOUT_S: Final = 10.0
 
 
@@ -14,10 +16,10 @@ def scripted_model(script: str = "directives", *, port: int = 0) -> Iterator[dic
     """Run the scripted model server; yield the environment that makes an agent use it.
 
     Raises:
-        RuntimeError: It did not start; the message is its own.
+        ServerLaunchError: It did not start; the message is its own.
     """
     command = [sys.executable, "-m", "runlane.worker.testing.model_server"]
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603 (our own interpreter)
         [*command, "--port", str(port), "--script", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -29,7 +31,9 @@ def scripted_model(script: str = "directives", *, port: int = 0) -> Iterator[dic
     try:
         url = process.stdout.readline().strip()
         if not url:
-            raise RuntimeError(process.stderr.read().strip() or "the model server did not start")
+            raise ServerLaunchError(
+                process.stderr.read().strip() or "the scripted model server did not start"
+            )
         yield {"MODEL_URL": url, "MODEL_API_KEY": "scripted", "CHAT_MODEL": f"scripted-{script}"}
     finally:
         process.terminate()
