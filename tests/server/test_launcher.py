@@ -15,9 +15,8 @@ from typing import Any, cast
 import pytest
 from redis import Redis
 
-from runlane.journal.server import trampoline
 from runlane.journal.errors import ServerLaunchError
-from runlane.journal.server import Server, find_binary, launch
+from runlane.journal.server import Server, find_binary, launch, trampoline
 from runlane.journal.server.binary import server_version
 
 PARENT = """
