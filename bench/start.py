@@ -61,7 +61,7 @@ class Size(Struct, frozen=True, kw_only=True):
     jobs_of_default_arq: int
 
 
-SHORT: Final = Size(rounds=3, jobs=150, jobs_of_default_arq=25)
+SHORT: Final = Size(rounds=3, jobs=150, jobs_of_default_arq=20)
 FULL: Final = Size(rounds=5, jobs=1000, jobs_of_default_arq=100)
 
 

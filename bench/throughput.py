@@ -56,7 +56,7 @@ class Size(Struct, frozen=True, kw_only=True):
     processes: tuple[int, ...] = (1, 2)
 
 
-SHORT: Final = Size(rounds=3, runs=8000, arq_jobs=4000)
+SHORT: Final = Size(rounds=3, runs=6000, arq_jobs=3000)
 FULL: Final = Size(rounds=7, runs=20_000, arq_jobs=10_000)
 
 

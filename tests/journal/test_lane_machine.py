@@ -14,7 +14,7 @@ def test_lanes_do_what_the_oracle_says_whatever_happens(any_server: Server) -> N
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=60,
+            max_examples=40,
             stateful_step_count=50,
             phases=(Phase.reuse, Phase.generate),  # shrinking against a server takes minutes
         ),

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -12,7 +12,7 @@ _START_TIMEOUT_S: Final = 10.0
 
 
 @contextmanager
-def scripted_model(script: str = "directives", *, port: int = 0) -> Iterator[dict[str, str]]:
+def scripted_model(script: str = "directives", *, port: int = 0) -> Generator[dict[str, str], None, None]:
     """Run the scripted model server; yield the environment that makes an agent use it.
 
     Raises:
