@@ -6,7 +6,6 @@ from typing import Final
 
 from rich.console import Console
 
-from runlane.journal.errors import ServerUnavailableError
 from runlane.producer.client import Client
 from runlane.worker.demo.faults import Faults
 from runlane.worker.demo.fleet import Fleet, WorkerState
@@ -36,22 +35,13 @@ async def perform(stage: Stage, fleet: Fleet, console: Console) -> list[Line]:
         drawing = asyncio.create_task(_draw(view))
         view.say(f"server: {stage.server}")
         view.say(f"model: {stage.model}")
-        async with await _connect(stage) as client:
+        async with await Client.connect(settings=stage.settings) as client:
             await _start_workers(fleet, view)
             await _run_all(stage, fleet, client, observed, view)
         drawing.cancel()
     observed.ledger = stage.ledger.read()
     observed.died = [each.name for each in fleet.workers if each.state is WorkerState.DIED]
     return judge(observed, lease_s=LEASE_MS / 1000, runs_per_session=RUNS_PER_SESSION)
-
-
-async def _connect(stage: Stage) -> Client:
-    try:
-        return await Client.connect(settings=stage.settings)
-    except ServerUnavailableError as error:
-        raise ServerUnavailableError(
-            f"{error} Start it, or unset RUNLANE_REDIS_URL: then the demo starts one of its own"
-        ) from error
 
 
 async def _start_workers(fleet: Fleet, view: View) -> None:

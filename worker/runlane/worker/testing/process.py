@@ -12,7 +12,9 @@ _START_TIMEOUT_S: Final = 10.0
 
 
 @contextmanager
-def scripted_model(script: str = "directives", *, port: int = 0) -> Generator[dict[str, str], None, None]:
+def scripted_model(
+    script: str = "directives", *, port: int = 0
+) -> Generator[dict[str, str], None, None]:
     """Run the scripted model server; yield the environment that makes an agent use it.
 
     Raises:
