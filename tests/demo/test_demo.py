@@ -138,7 +138,11 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
     ("environ", "code_expected", "advice"),
     [
         ({"MODEL_URL": "http://127.0.0.1:1"}, 2, "A model needs CHAT_MODEL"),
-        ({"RUNLANE_REDIS_URL": "redis://127.0.0.1:1"}, 3, "or unset RUNLANE_REDIS_URL"),
+        (
+            {"RUNLANE_REDIS_URL": "redis://127.0.0.1:1"},
+            3,
+            "check that it runs, and RUNLANE_REDIS_URL",
+        ),
         ({"RUNLANE_DATA_DIR": "/dev/null"}, 1, "choose another directory by RUNLANE_DATA_DIR"),
         ({"LLM_TIMEOUT": "soon"}, 1, "did not start: error:"),
     ],

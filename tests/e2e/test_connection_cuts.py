@@ -1,4 +1,4 @@
-"""The server keeps cutting connections, of workers and clients alike."""
+"""The server keeps cutting connections, of workers and clients alike, and forgets its scripts."""
 
 import asyncio
 from typing import Any, cast
@@ -52,11 +52,12 @@ async def test_all_runs_complete_once_however_often_connections_are_cut(
 
 
 async def _cut(fleet: Fleet, ended: list[RunHandle], total: int) -> None:
-    """Cut all connections, again and again as runs end in between."""
+    """Cut all connections and forget all scripts, again and again as runs end in between."""
     async with client_for(fleet.url) as redis:
         for cut in range(CUTS_MAX):
             for kind in ("normal", "pubsub"):
                 await cast("Any", redis).execute_command("CLIENT", "KILL", "TYPE", kind)
+            await cast("Any", redis).execute_command("SCRIPT", "FLUSH")
             await _ended(ended, total * (cut + 1) // (CUTS_MAX + 1))
 
 

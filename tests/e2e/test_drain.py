@@ -1,6 +1,5 @@
 """A worker is told to stop."""
 
-import pytest
 from tests.e2e.harness import Fleet
 from tests.e2e.observing import Story, check_calls, check_rest, hearing
 from tests.e2e.waiting import DEADLINE_S, until
@@ -39,18 +38,27 @@ async def test_a_run_is_handed_back_at_its_turn_boundary_and_completed_elsewhere
     await check_rest(fleet)
 
 
-@pytest.mark.parametrize("tool", ["hold", "hold_and_pay", "hold_thread"])
-async def test_a_second_signal_stops_at_once(fleet: Fleet, client: Client, tool: str) -> None:
-    worker = await fleet.start()
-    handle = await client.session("s", agent="clerk").run(f'[[tool {tool} {{"gate": "go"}}]]')
-    await until(lambda: bool(fleet.ledger.all(tool)), "the tool has begun")
-    worker.terminate()
-    await worker.until_logged("worker_drains")
-    assert worker.alive, "a tool within its turn is not stopped by the first signal"
-    worker.terminate()
-    assert await worker.ended() == 0
-    _check_handed_back(await handle.status())
-    await _end(handle, fleet, client)
+async def test_a_second_signal_stops_at_once(fleet: Fleet, client: Client) -> None:
+    tools = ("hold", "hold_and_pay", "hold_thread")
+    workers = [fleet.launch(tool) for tool in tools]
+    await fleet.registered(*workers)
+    handles = [
+        await client.session(f"s-{tool}", agent=tool).run(f'[[tool {tool} {{"gate": "never"}}]]')
+        for tool in tools
+    ]
+    await until(lambda: len(fleet.ledger.all()) == len(tools), "every tool has begun")
+    for worker in workers:
+        worker.terminate()
+        await worker.until_logged("worker_drains")
+    assert all(worker.alive for worker in workers), "the first signal stops no turn"
+    for worker in workers:
+        worker.terminate()
+    for worker, handle in zip(workers, handles, strict=True):
+        assert await worker.ended() == 0
+        _check_handed_back(await handle.status())
+    for handle in handles:
+        await _end(handle, fleet, client)
+    await check_rest(fleet)
 
 
 async def test_a_model_that_says_nothing_is_left_after_the_drain_timeout(
@@ -65,6 +73,7 @@ async def test_a_model_that_says_nothing_is_left_after_the_drain_timeout(
         assert await worker.ended() == 0
     _check_handed_back(await handle.status())
     await _end(handle, fleet, client)
+    await check_rest(fleet)
 
 
 def _check_handed_back(info: RunInfo) -> None:
@@ -76,4 +85,3 @@ async def _end(handle: RunHandle, fleet: Fleet, client: Client) -> None:
     assert (await handle.abort()).accepted
     assert (await handle.result(DEADLINE_S)).stop_reason == "external_abort"
     check_calls(fleet, [await Story.read(client, handle.session_id)])
-    await check_rest(fleet)

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,11 +37,21 @@ class Shell:
         kept = {name: value for name, value in os.environ.items() if "RUNLANE" not in name}
         self.environ = {**kept, "RUNLANE_REDIS_URL": url, "RUNLANE_PREFIX": prefix}
         self.folder = folder
+        self.started: list[Process] = []
 
     async def start(self, *words: str, stdout: int = PIPE) -> Process:
-        return await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *COMMAND, *words, env=self.environ, cwd=self.folder, stdout=stdout, stderr=PIPE
         )
+        self.started.append(process)
+        return process
+
+    async def close(self) -> None:
+        """End what a failed test has left behind."""
+        for process in self.started:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
 
     async def run(self, *words: str) -> Outcome:
         return await self.end(await self.start(*words))
@@ -52,9 +63,21 @@ class Shell:
         return Outcome(process.returncode, (out or b"").decode(), err.decode())
 
 
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Children of a process that ignores SIGINT, as background jobs of a shell do, do so too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
-def shell(redis_url: str, prefix: str, worker: HandWorker, tmp_path: Path) -> Shell:
-    return Shell(redis_url, prefix, tmp_path)
+async def shell(
+    redis_url: str, prefix: str, worker: HandWorker, tmp_path: Path
+) -> AsyncIterator[Shell]:
+    shell = Shell(redis_url, prefix, tmp_path)
+    yield shell
+    await shell.close()
 
 
 async def test_run_prints_the_answer_and_the_outcome(

@@ -140,10 +140,10 @@ async def test_errors_are_those_of_the_client(
     with pytest.raises(InvalidInputError, match="task"):
         await asyncio.to_thread(sync_client.session("s1", agent="support").run, "")
     url = f"redis://127.0.0.1:{unused_port}"
-    before = threading.active_count()
     with pytest.raises(ServerUnavailableError):
         await asyncio.to_thread(SyncClient.connect, url, settings=Settings(retry_s=0))
-    assert threading.active_count() == before
+    loops = [thread for thread in threading.enumerate() if thread.name == "runlane-sync"]
+    assert len(loops) == 1
 
 
 async def test_closing_ends_the_calls_that_wait(settings: Settings, worker: HandWorker) -> None:

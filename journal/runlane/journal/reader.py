@@ -32,15 +32,29 @@ def record_of(entry: Any) -> Record:
 
 
 def record_of_message(data: bytes) -> Record:
-    """Return the record of a live message that carries one (after its first letter)."""
-    stream_id, branch, parent, kind, digest, at_ms, body = data.split(b"\0", 6)
-    return _record(stream_id, branch, parent, kind, digest, at_ms, body)
+    """Return the record of a live message that carries one (after its first letter).
+
+    Raises:
+        UndecodableError: It is damaged or of a newer version.
+    """
+    try:
+        stream_id, branch, parent, kind, digest, at_ms, body = data.split(b"\0", 6)
+        return _record(stream_id, branch, parent, kind, digest, at_ms, body)
+    except ValueError as error:
+        raise UndecodableError(f"a live record is damaged: {error!r}") from error
 
 
 def event_of_message(data: bytes) -> Event:
-    """Return the provisional event of a live message (after its first letter)."""
+    """Return the provisional event of a live message (after its first letter).
+
+    Raises:
+        UndecodableError: It is damaged or of a newer version.
+    """
     revision, _, event = data.partition(b"\0")
-    return msgspec.structs.replace(_event_decoder.decode(event), revision=int(revision or 0))
+    try:
+        return msgspec.structs.replace(_event_decoder.decode(event), revision=int(revision or 0))
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise UndecodableError(f"a live event is damaged: {error!r}") from error
 
 
 def _record(

@@ -70,10 +70,10 @@ async def submit(
     if len(task) > payload_bytes_max:
         raise PayloadTooLargeError(what="the task", size=len(task), limit=payload_bytes_max)
     queued = RunQueued(run_id=job.run_id, branch_id=job.branch_id, intent=intent, agent=job.agent)
-    digest = hashlib.sha256(
-        "|".join([job.branch_id, job.queue, intent]).encode() + b"|" + task
-    ).hexdigest()
     policy = job.failure_policy if isinstance(job, FollowUpJob) else FollowUpFailurePolicy.CONTINUE
+    digest = hashlib.sha256(
+        "|".join([job.branch_id, job.queue, intent, policy]).encode() + b"|" + task
+    ).hexdigest()
     code, *rest = await partition.transition(
         "submit",
         job.run_id,
