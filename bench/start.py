@@ -1,10 +1,10 @@
 """How soon a job begins on an idle worker.
 
 One worker process, one job at a time: the next is asked for when the one before it has begun
-and a random pause has passed, as long as the peer's polling interval, so that it meets any
-moment of it. A job begins at the first line of its own code: for arq that of the function, for
-runlane the model's `stream()`, which it reaches only after the run was claimed, its session
-checked out and its `run_started` record committed.
+and a random pause has passed, 10 ms and up to the polling interval of that arq on top, so that it
+meets any moment of it (runlane does not poll: up to 10 ms). A job begins at the first line of
+its own code: for arq that of the function, for runlane the model's `stream()`, which it reaches
+only after the run was claimed, its session checked out and its `run_started` record committed.
 
 - `start_p50_ms`, `start_p99_ms`: from just before the enqueuing call in the producer's process
   to that line in the worker's, both by the clock of the one host.

@@ -209,7 +209,8 @@ def _intent(job: AnyJob) -> str:
 
 
 def _same_body(one: AnyJob, other: AnyJob) -> bool:
-    def body(job: AnyJob) -> tuple[str, str, str]:
-        return job.branch_id, _intent(job), getattr(job, "task", "")
+    def body(job: AnyJob) -> tuple[str, ...]:
+        details = getattr(job, "task", ""), getattr(job, "failure_policy", "")
+        return job.branch_id, _intent(job), *details
 
     return body(one) == body(other)

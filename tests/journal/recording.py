@@ -18,6 +18,9 @@ class Sent(Struct, frozen=True):
     command: tuple[Arg, ...]
     reply: list[Any]
 
+    def __repr__(self) -> str:
+        return f"<{self.script.name}: {self.reply[:2]}>"
+
     @property
     def code(self) -> str:
         return cast("bytes", self.reply[0]).decode() if self.script.codes else ""

@@ -7,8 +7,9 @@ matched in order, as the protocol guarantees.
 
 import asyncio
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, cast
 
+import hiredis
 from redis.asyncio import Redis
 from redis.exceptions import (
     AuthenticationError,
@@ -28,12 +29,13 @@ from runlane.journal.errors import InvalidInputError, ServerUnavailableError, Se
 
 REPLY_TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 5.0
+DEADLINE_GRAIN_S: Final = 1.0
+"""How much of its time a reply may lose, so that a deadline is not set anew for each."""
 
 LOST: Final = (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError, TimeoutError)
 """What redis-py raises when the server is away."""
 
-Command = tuple[str | bytes | int | float, ...]
-_Call = tuple[Command, "asyncio.Future[Any]"]
+_Call = tuple[bytes, "asyncio.Future[Any]"]
 
 
 def client_for(url: str) -> Redis:
@@ -77,11 +79,11 @@ class Link:
             redis.exceptions.ResponseError: It refuses the command.
         """
         try:
-            command = tuple(word.encode() if isinstance(word, str) else word for word in command)
+            packed: bytes = cast("Any", hiredis).pack_command(command)  # its stub is wrong
         except UnicodeEncodeError as error:
             raise InvalidInputError(f"this text cannot be sent: {error}") from error
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._outbox.append((command, future))
+        self._outbox.append((packed, future))
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._send())
         return await future
@@ -104,8 +106,7 @@ class Link:
                 if self._reader is None or self._reader.done():
                     self._reader = asyncio.create_task(self._read(connection))
                 await connection.send_packed_command(
-                    connection.pack_commands([command for command, _ in calls]),
-                    check_health=False,
+                    b"".join([packed for packed, _ in calls]), check_health=False
                 )
         except (*LOST, RedisError) as error:
             await self._drop(error)
@@ -121,25 +122,27 @@ class Link:
         return connection
 
     async def _read(self, connection: Any) -> None:
-        while self._in_flight:
-            try:
-                # Not read_response(timeout=): it answers None, and later replies would shift.
-                async with asyncio.timeout(REPLY_TIMEOUT_S):
-                    reply = await connection.read_response(
-                        disable_decoding=True, disconnect_on_error=False
-                    )
-            except LOST as error:
-                await self._drop(error)
-                return
-            except RedisError as error:
-                reply = error
-            _, future = self._in_flight.popleft()
-            if future.done():
-                continue
-            if isinstance(reply, Exception):
-                future.set_exception(reply)
-            else:
-                future.set_result(reply)
+        clock = asyncio.get_running_loop().time
+        try:
+            # Not read_response(timeout=): it answers None, and later replies would shift.
+            async with asyncio.timeout(REPLY_TIMEOUT_S) as deadline:
+                set_at = clock()
+                while self._in_flight:
+                    self._answer(await _reply(connection))
+                    if (now := clock()) > set_at + DEADLINE_GRAIN_S:
+                        set_at = now
+                        deadline.reschedule(now + REPLY_TIMEOUT_S)
+        except LOST as error:
+            await self._drop(error)
+
+    def _answer(self, reply: Any) -> None:
+        _, future = self._in_flight.popleft()
+        if future.done():
+            return
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
+        else:
+            future.set_result(reply)
 
     async def _drop(self, error: BaseException) -> None:
         """Forget the connection and fail every call that waits for it."""
@@ -158,6 +161,15 @@ class Link:
             if connection._writer is not None:
                 connection._writer.transport.abort()  # what is in its buffer is not sent late
             await connection.disconnect(nowait=True)
+
+
+async def _reply(connection: Any) -> Any:
+    try:
+        return await connection.read_response(disable_decoding=True, disconnect_on_error=False)
+    except LOST:
+        raise
+    except RedisError as error:
+        return error
 
 
 def _meaning(error: BaseException, *, sent: bool) -> Exception:

@@ -15,6 +15,7 @@ from runlane.journal.errors import (
 )
 from runlane.journal.wire.codec import decode_job
 from runlane.journal.wire.control import ContinueRejectedReason, ControlStatus
+from runlane.journal.wire.jobs import FollowUpFailurePolicy
 from runlane.journal.wire.records import RunQueued
 from runlane.journal.wire.results import CONTINUABLE, StopReason
 
@@ -91,6 +92,16 @@ async def test_a_key_with_another_body_is_a_conflict(driver: Driver, other: dict
     async with driver.unchanged():
         with pytest.raises(IdempotencyConflictError) as refused:
             await driver.submit(**({"intent": "run", "task": "once"} | other), idempotency_key="k")
+    assert refused.value.run_id == first.run_id
+
+
+async def test_a_key_with_another_failure_policy_is_a_conflict(driver: Driver) -> None:
+    await driver.held()
+    first = await driver.submit("follow_up", idempotency_key="k")
+    policy = FollowUpFailurePolicy.CONTINUE
+    async with driver.unchanged():
+        with pytest.raises(IdempotencyConflictError) as refused:
+            await driver.submit("follow_up", policy=policy, idempotency_key="k")
     assert refused.value.run_id == first.run_id
 
 

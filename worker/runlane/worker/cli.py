@@ -1,6 +1,7 @@
 """`runlane worker` and `runlane dev`: processes that execute runs."""
 
 import asyncio
+import gc
 import os
 import threading
 from contextlib import ExitStack
@@ -27,6 +28,9 @@ _LEASE = click.option("--lease-ms", type=int, help="How long a silent worker kee
 
 def serve(app: App, url: str, settings: Settings) -> None:
     """Execute runs in this process until it is told to stop."""
+    gc.collect()
+    gc.freeze()  # what was imported stays: the collector need not look at it again
+    gc.set_threshold(20_000, 20, 20)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     try:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from runlane.journal.errors import RunlaneError
 
@@ -23,6 +23,7 @@ class CancellationToken:
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._reason = ""
+        self._work: set[asyncio.Future[Any]] = set()
 
     @property
     def cancelled(self) -> bool:
@@ -40,6 +41,8 @@ class CancellationToken:
             return False
         self._reason = reason
         self._event.set()
+        for work in self._work:
+            work.cancel()
         return True
 
     def raise_if_cancelled(self) -> None:
@@ -64,15 +67,17 @@ class CancellationToken:
             AgentCancelledError: The stop came first.
         """
         self.raise_if_cancelled()
-        task = asyncio.ensure_future(work)
-        stop = asyncio.ensure_future(self._event.wait())
+        future = asyncio.ensure_future(work)
+        self._work.add(future)
         try:
-            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-            raise AgentCancelledError(self._reason)
+            return await future
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self.cancelled and not (caller and caller.cancelling()):
+                raise AgentCancelledError(self._reason) from None
+            raise
         finally:
-            stop.cancel()
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            self._work.discard(future)
+            if not future.done():
+                future.cancel()
+                await asyncio.gather(future, return_exceptions=True)

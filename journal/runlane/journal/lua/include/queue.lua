@@ -11,8 +11,9 @@ end
 
 -- What stock arq tools read about a run that has not ended.
 local function mirror_job(run_id, run)
+  if redis.call('EXISTS', 'arq:job:' .. run_id) == 1 then return end
   redis.call('SET', 'arq:job:' .. run_id, cmsgpack.pack({ t = tonumber(run.attempt or '0'), f = 'run', a = {},
-    k = { session_id = run.session, branch_id = run.branch, agent = run.agent }, et = tonumber(run.submitted) }), 'NX')
+    k = { session_id = run.session, branch_id = run.branch, agent = run.agent }, et = tonumber(run.submitted) }))
 end
 
 local function mirror_result(run_id, run, status, stop_reason, now)
