@@ -22,7 +22,7 @@ from runlane.journal.wire.records import (
     ToolOutcome,
     ToolStarted,
 )
-from runlane.producer import Client, Event, EventKind
+from runlane.producer import Client, Event, EventKind, Session
 
 BodyT = TypeVar("BodyT", bound=AnyBody)
 Call = tuple[int, int]
@@ -84,17 +84,24 @@ class Heard:
 
 
 @asynccontextmanager
-async def hearing(source: AsyncGenerator[Event, None]) -> AsyncGenerator[Heard]:
-    """Follow a subscription within the block."""
+async def hearing(fleet: Fleet, session: Session) -> AsyncGenerator[Heard]:
+    """Follow a session within the block, which begins when the server has confirmed that."""
     heard = Heard()
+    channel = fleet.keys.events(session.session_id)
 
     async def listen() -> None:
-        async with aclosing(source):
-            async for event in source:
+        async with aclosing(session.events()) as events:
+            async for event in events:
                 heard.events.append(event)
+
+    async def is_subscribed() -> bool:
+        ((_, listeners),) = await cast("Any", redis).pubsub_numsub(channel)
+        return bool(listeners)
 
     task = asyncio.create_task(listen())
     try:
+        async with client_for(fleet.url) as redis:
+            await until(is_subscribed, f"somebody listens to {session.session_id}")
         yield heard
         if task.done():
             task.result()
@@ -123,6 +130,7 @@ async def tapping(fleet: Fleet, session_id: str) -> AsyncGenerator[Heard]:
 
     async with client, pubsub:
         await pubsub.subscribe(fleet.keys.events(session_id))
+        await pubsub.get_message(timeout=None)  # the server's confirmation
         task = asyncio.create_task(listen())
         try:
             yield heard

@@ -78,10 +78,12 @@ async def test_a_tool_is_stopped_and_the_calls_behind_it_are_not_begun(
 
 
 @pytest.mark.parametrize("task", [f"[[pace 0.1]] [[say {'blah ' * 900}]]", "[[fault hang]]"])
-async def test_a_model_is_left_in_the_middle_of_its_answer(client: Client, task: str) -> None:
+async def test_a_model_is_left_in_the_middle_of_its_answer(
+    fleet: Fleet, client: Client, task: str
+) -> None:
     session = client.session(f"in-model-{len(task)}", agent="clerk")
     kind = EventKind.TURN_STARTED if "hang" in task else EventKind.ASSISTANT_TEXT_DELTA
-    async with hearing(session.events()) as heard:
+    async with hearing(fleet, session) as heard:
         handle = await session.run(task)
         await heard.until(kind, handle.run_id)
         assert (await handle.abort("too long")).accepted
@@ -114,7 +116,7 @@ async def test_the_first_reason_of_two_aborts_stays(fleet: Fleet, client: Client
 
 
 async def test_an_abort_that_was_accepted_wins_and_a_late_one_changes_nothing(
-    client: Client,
+    fleet: Fleet, client: Client
 ) -> None:
     moments = [
         None,
@@ -124,14 +126,14 @@ async def test_an_abort_that_was_accepted_wins_and_a_late_one_changes_nothing(
         EventKind.TOOL_COMPLETED,
         EventKind.MESSAGE_COMPLETED,
     ]
-    raced = await asyncio.gather(*(_race(client, n, moments[n % 6]) for n in range(RACES)))
+    raced = await asyncio.gather(*(_race(fleet, client, n, moments[n % 6]) for n in range(RACES)))
     assert True in raced, "some abort came in time"
 
 
-async def _race(client: Client, number: int, moment: EventKind | None) -> bool:
+async def _race(fleet: Fleet, client: Client, number: int, moment: EventKind | None) -> bool:
     """Abort a run as soon as something is heard of it; return whether that was in time."""
     session = client.session(f"race-{number}", agent="clerk")
-    async with hearing(session.events()) as heard:
+    async with hearing(fleet, session) as heard:
         handle = await session.run("[[tool look]] [[say done]]")
         if moment is not None:
             await heard.until(moment)

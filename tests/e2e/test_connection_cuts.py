@@ -28,7 +28,7 @@ async def test_all_runs_complete_once_however_often_connections_are_cut(
     await fleet.registered(fleet.launch(), fleet.launch())
     lanes = [client.session(f"s-{number}", agent="clerk") for number in range(SESSIONS)]
     ended: list[RunHandle] = []
-    async with hearing(lanes[0].events()) as heard:
+    async with hearing(fleet, lanes[0]) as heard:
 
         async def produce(number: int) -> None:
             for _ in range(RUNS_EACH):

@@ -1,5 +1,8 @@
 """A worker is told to stop."""
 
+from typing import Any, cast
+
+from redis.asyncio import Redis
 from tests.e2e.harness import Fleet
 from tests.e2e.observing import Story, check_calls, check_rest, hearing
 from tests.e2e.waiting import DEADLINE_S, until
@@ -10,11 +13,11 @@ from runlane.producer.runs import RunState
 
 
 async def test_a_run_is_handed_back_at_its_turn_boundary_and_completed_elsewhere(
-    fleet: Fleet, client: Client
+    fleet: Fleet, client: Client, redis: Redis
 ) -> None:
     worker = await fleet.start()
     session = client.session("s", agent="clerk")
-    async with hearing(session.events()) as heard:
+    async with hearing(fleet, session) as heard:
         handle = await session.run(
             '[[tool pay]] [[tools hold {"gate": "go"} ; pay]] [[tool look]] [[say done]]'
         )
@@ -25,6 +28,7 @@ async def test_a_run_is_handed_back_at_its_turn_boundary_and_completed_elsewhere
         assert await worker.ended() == 0
         _check_handed_back(await handle.status())
         assert len(fleet.ledger.all("pay")) == 2, "the turn was finished first"
+        assert await cast("Any", redis).zcard(fleet.keys.workers()) == 0, "it has left"
 
         await fleet.start()
         assert (await handle.result(DEADLINE_S)).output == "done"
@@ -66,7 +70,7 @@ async def test_a_model_that_says_nothing_is_left_after_the_drain_timeout(
 ) -> None:
     worker = await fleet.start(drain_timeout_s=0.5)
     session = client.session("s", agent="clerk")
-    async with hearing(session.events()) as heard:
+    async with hearing(fleet, session) as heard:
         handle = await session.run("[[tool pay]] [[fault hang]]")
         await until(lambda: heard.kinds().count(EventKind.TURN_STARTED) == 2, "the model is asked")
         worker.terminate()

@@ -62,9 +62,11 @@ class Death:
     def outcomes(self) -> list[ToolOutcome]:
         return [body.outcome for _, body in sorted(self.story.results(self.run_id).items())]
 
-    async def happen(self, client: Client, worker: WorkerProcess, dead: asyncio.Event) -> None:
+    async def happen(
+        self, fleet: Fleet, client: Client, worker: WorkerProcess, dead: asyncio.Event
+    ) -> None:
         session = client.session(f"s-{self.agent}", agent=self.agent)
-        async with hearing(session.events()) as self.heard:
+        async with hearing(fleet, session) as self.heard:
             handle = await session.run(self.task)
             self.run_id = handle.run_id
             try:
@@ -95,7 +97,7 @@ class Deaths:
             await self.fleet.registered(*doomed)
             dead = [asyncio.Event() for _ in doomed]
             things = [
-                asyncio.create_task(death.happen(client, worker, event))
+                asyncio.create_task(death.happen(self.fleet, client, worker, event))
                 for death, worker, event in zip(deaths, doomed, dead, strict=True)
             ]
             for event in dead:

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from tests.e2e.observing import Heard, Story, check_calls, check_rest, hearing
 from tests.e2e.waiting import DEADLINE_S, until
 
 from runlane.journal.server import Server, launch
-from runlane.producer import Client, RunHandle, RunStatus, ServerUnsuitableError
+from runlane.producer import Client, RunHandle, RunStatus, ServerUnsuitableError, UnknownAgentError
 from runlane.worker.runner.signals import WakeUps
 
 WORK = '[[tool pay]] [[tool hold {"gate": "go"}]] [[tools look ; pay]] [[say done]]'
@@ -76,7 +76,7 @@ async def load(fleet: Fleet, client: Client) -> AsyncIterator[Load]:
     async with AsyncExitStack() as stack:
         for number in range(BUSY):
             session = client.session(f"s-{number}", agent="clerk")
-            load.heard.append(await stack.enter_async_context(hearing(session.events())))
+            load.heard.append(await stack.enter_async_context(hearing(fleet, session)))
             load.handles.append(await session.run(WORK))
         waiting = [asyncio.create_task(handle.result()) for handle in load.handles]
         await until(lambda: len(fleet.ledger.all("hold")) == BUSY, "every run is in its tool")
@@ -116,6 +116,36 @@ async def test_an_outage_longer_than_the_lease_ends_in_a_takeover(
     assert (await (await asked).result(DEADLINE_S)).status is RunStatus.COMPLETED
     await load.check(fleet, client)
     assert all(worker.alive for worker in fleet.workers)
+
+
+async def test_a_server_that_hangs_for_longer_than_the_lease_ends_in_a_takeover(
+    server: Server, fleet: Fleet, client: Client, load: Load
+) -> None:
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        await until(lambda: _given_up(fleet.workers) == BUSY, "every run is given up")
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    fleet.open("go")
+    await load.check(fleet, client)
+
+
+async def test_a_server_that_has_lost_everything_is_served_again(
+    fleet: Fleet, client: Client, redis: Redis
+) -> None:
+    worker = await fleet.start()
+    await cast("Any", redis).flushall()
+    await fleet.registered(worker)
+
+    async def is_accepted() -> bool:
+        with suppress(UnknownAgentError):
+            handle = await client.session("s", agent="clerk").run("hi")
+            assert (await handle.result(DEADLINE_S)).status is RunStatus.COMPLETED
+            return True
+        return False
+
+    await until(is_accepted, "the agent is known again")
+    await check_rest(fleet)
 
 
 async def test_a_run_that_waited_out_an_outage_is_not_counted_as_crashed(

@@ -87,7 +87,7 @@ async def test_no_secret_is_kept_or_told_whatever_the_provider_says(
             worker = await fleet.start(log_level="debug")
             async with await Client.connect(settings=settings) as client:
                 session = client.session("s", agent="clerk")
-                async with hearing(session.events()) as heard:
+                async with hearing(fleet, session) as heard:
                     for said, reason in (
                         ("401", StopReason.PROVIDER_AUTH),
                         ("500", StopReason.PROVIDER_ERROR),

@@ -20,6 +20,7 @@ from tests.journal.transitions import (
 )
 
 from runlane.journal import partition
+from runlane.journal.errors import RunlaneError
 from runlane.journal.server import Server
 from runlane.journal.transitions import renew
 from runlane.journal.wire.results import StopReason
@@ -92,7 +93,7 @@ def test_a_broken_script_is_noticed_by_the_lanes(
     class Machine(LaneMachine):
         url = bundled_server.url
 
-    with pytest.raises((AssertionError, ExceptionGroup)):
+    with pytest.raises((AssertionError, ExceptionGroup, RunlaneError)):
         run_state_machine_as_test(
             Machine,
             settings=settings(

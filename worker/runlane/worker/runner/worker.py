@@ -114,6 +114,8 @@ class RunlaneWorker(Worker):
                 follow_control(self._url, self._partition.keys.control(self.worker_id), self._abort)
             )
             stack.callback(control.cancel)
+            staying = asyncio.create_task(self._stay_registered())
+            stack.callback(staying.cancel)
             logger.info("worker_started", worker_id=self.worker_id, agents=sorted(self.app.agents))
             try:
                 await self._serve()
@@ -162,6 +164,17 @@ class RunlaneWorker(Worker):
             ),
             retry_s=retry_s,
         )
+
+    async def _stay_registered(self) -> None:
+        """Register again and again: the server may have lost what it knew of this worker."""
+        while True:
+            await asyncio.sleep(self.settings.lease_ms / 1000)
+            if self._draining.is_set():
+                return
+            try:
+                await self._register(self.settings.lease_ms, retry_s=0)
+            except ServerError as error:
+                logger.info("registration_failed", error=str(error))
 
     async def _serve(self) -> None:
         stop = asyncio.create_task(self._draining.wait())
@@ -279,8 +292,9 @@ class RunlaneWorker(Worker):
         for task in self.tasks.values():
             task.cancel()
         await self._until_idle(LAST_WORDS_S + 1)
+        await self._leases.stop()  # each renewal keeps this worker registered
         try:
-            await self._register(0, retry_s=1)  # it would expire anyway
+            await self._register(0, retry_s=1)  # it would expire by itself
         except ServerError as error:
             logger.warning("not_unregistered", error=str(error))
 
