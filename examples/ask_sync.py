@@ -1,12 +1,10 @@
 """The same from synchronous code: one client per process, usable from all its threads."""
 
-import os
-
 from runlane.producer import SyncClient
 
 
 def main() -> None:
-    with SyncClient.connect(os.environ["RUNLANE_REDIS_URL"]) as client:
+    with SyncClient.connect() as client:
         session = client.session("ask-sync-1", agent="support")
         handle = session.run("Is anybody there?", idempotency_key="message-17")
         again = session.run("Is anybody there?", idempotency_key="message-17")

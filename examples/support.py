@@ -1,4 +1,7 @@
-"""A support agent: what `runlane worker examples.support:app` serves."""
+"""A support agent: what `runlane dev examples.support:app` serves.
+
+`runlane worker examples.support:app` needs MODEL_URL, MODEL_API_KEY and CHAT_MODEL too.
+"""
 
 from runlane.worker import (
     Agent,

@@ -85,10 +85,10 @@ class LaneMachine(LaneState):
         expected = self.oracle.checkout(lease)
         assert self.code(self.driver.checkout(lease)) == expected
         if expected == "OK":
-            head, reason, server_changed, _ = self.driver.last.reply[1:]
+            head, reason, inc, _ = self.driver.last.reply[1:]
             assert head.decode() == self.lane_of(lease).head
             assert bool(reason) == self.oracle.runs[lease.run_id].abort
-            assert not server_changed
+            assert inc.isdigit()
 
     def begin(self) -> None:
         self.claim()

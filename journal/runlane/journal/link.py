@@ -8,6 +8,7 @@ matched in order, as the protocol guarantees.
 import asyncio
 from collections import deque
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 import hiredis
 from redis.asyncio import Redis
@@ -48,6 +49,9 @@ def client_for(url: str) -> Redis:
         client: Redis = Redis.from_url(
             url, socket_connect_timeout=CONNECT_TIMEOUT_S, socket_keepalive=True
         )
+        database = urlsplit(url).path.strip("/")
+        if not url.startswith("unix:") and database and not database.isdigit():
+            raise ValueError(database)
     except (ValueError, TypeError):
         # What urllib says of a mistyped URL quotes parts of the password.
         raise InvalidInputError(

@@ -132,7 +132,7 @@ class Partition:
             except (ServerUnavailableError, BusyLoadingError, ReadOnlyError) as error:
                 sent = sent or getattr(error, "sent", False)
                 if clock() >= deadline:
-                    raise ServerUnavailableError(str(error), sent=sent) from error
+                    raise ServerUnavailableError(_absence(error), sent=sent) from error
             except ResponseError as error:
                 raise refused(error) from error
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
@@ -144,6 +144,12 @@ class Partition:
         except NoScriptError:
             assert script is not None
             return await self.link.call("EVAL", script.source, *command[2:])
+
+
+def _absence(error: Exception) -> str:
+    if isinstance(error, ReadOnlyError):
+        return "the Redis server is a read-only replica; set RUNLANE_REDIS_URL to its master"
+    return str(error)
 
 
 def check_version(info: str) -> None:

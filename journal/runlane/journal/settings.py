@@ -67,8 +67,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     Raises:
         InvalidInputError: A value is out of range; the message names the variable.
     """
-    file = dotenv_values(".env") if environ is None and Path(".env").is_file() else {}
-    source = {**file, **(os.environ if environ is None else environ)}
+    source = variables(environ)
     values: dict[str, Any] = {
         name: source[_ENV_PREFIX + name.upper()]
         for name in Settings.__struct_fields__
@@ -79,6 +78,21 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidInputError(f"settings: {_naming_the_variable(str(error))}") from error
+
+
+def variables(environ: Mapping[str, str] | None = None) -> Mapping[str, str | None]:
+    """Return `environ`, or without one the environment and, for what is not set there, `.env`.
+
+    Raises:
+        InvalidInputError: `.env` is no text.
+    """
+    if environ is not None:
+        return environ
+    try:
+        file = dotenv_values(".env") if Path(".env").is_file() else {}
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f".env is not UTF-8 text: {error}") from error
+    return {**file, **os.environ}
 
 
 def _naming_the_variable(message: str) -> str:

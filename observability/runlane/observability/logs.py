@@ -2,10 +2,12 @@
 
 import logging
 import sys
-from typing import Final
+import traceback
+from typing import Final, TextIO
 
 import structlog
 
+TRACEBACK_CHARS_MAX: Final = 8000
 LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -29,9 +31,11 @@ def configure_logs(*, level: str, json: bool) -> None:
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=_write_traceback
+        )
     )
-    formatting = [structlog.processors.format_exc_info] if json else []
+    formatting = [structlog.processors.ExceptionRenderer(_traceback)] if json else []
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -54,3 +58,16 @@ def configure_logs(*, level: str, json: bool) -> None:
     root.setLevel(level.upper())
     for chatty in ("httpcore", "httpcore2", "httpx", "httpx2", "openai", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+def _traceback(exc_info: structlog.typing.ExcInfo) -> str:
+    """Return a bounded traceback without the values of variables: those may be secrets."""
+    text = "".join(traceback.format_exception(*exc_info)).rstrip()
+    if len(text) <= TRACEBACK_CHARS_MAX:
+        return text
+    half = TRACEBACK_CHARS_MAX // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters …\n{text[-half:]}"
+
+
+def _write_traceback(out: TextIO, exc_info: structlog.typing.ExcInfo) -> None:
+    out.write("\n" + _traceback(exc_info))

@@ -79,6 +79,7 @@ Examples:
   runlane sessions ls
 """,
 )
+@click.version_option(package_name="runlane")
 def cli() -> None:
     """Execute LLM agent runs on a fleet, and follow them from anywhere.
 

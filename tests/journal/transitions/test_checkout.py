@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.journal.builders import said, started, taken_over
+from tests.journal.builders import said, started
 from tests.journal.driving import Driver
 
 from runlane.journal.errors import SessionFencedError
@@ -13,7 +13,7 @@ from runlane.journal.transitions import checkout
 async def test_a_first_attempt_finds_an_empty_branch(driver: Driver) -> None:
     lease = await driver.held()
     found = await driver.checkout(lease)
-    assert (found.head, found.abort_reason, found.server_changed) == ("", None, False)
+    assert (found.head, found.abort_reason) == ("", None)
     assert [record_of(entry) for entry in found.entries] == await driver.records()
     assert await driver.state(lease.run_id) == "running"
     await driver.check()
@@ -56,32 +56,8 @@ async def test_the_time_of_the_first_start_stays(driver: Driver) -> None:
     assert (await driver.run(lease.run_id))["started_ms"] == "7"
 
 
-async def test_a_changed_server_is_reported_until_the_run_gets_further(driver: Driver) -> None:
+async def test_the_inc_of_the_server_is_that_of_what_it_writes(driver: Driver) -> None:
     lease = await driver.held()
-    await driver.begin(lease)
-    await driver.append(lease, [said(lease)])
-    run_key = driver.keys.run(lease.run_id)
-    await driver.partition.call("HSET", run_key, "inc", "1")  # as written by another server
-
-    async def next_attempt_finds(changed: bool) -> None:
-        nonlocal lease
-        await driver.expire(lease)
-        lease = await driver.lease("w2")
-        assert (await driver.checkout(lease)).server_changed is changed
-        repeated = await driver.partition.resend(driver.last)
-        assert repeated == driver.last.reply
-
-    await next_attempt_finds(changed=True)
-    await driver.append(lease, [taken_over(lease)], progress=False)
-    await next_attempt_finds(changed=True)
-    await driver.append(lease, [taken_over(lease), said(lease, 2)])
-    await next_attempt_finds(changed=False)
-    await driver.check()
-
-
-async def test_the_same_server_is_not_reported(driver: Driver) -> None:
-    lease = await driver.held()
-    await driver.checkout(lease)
+    inc = (await driver.checkout(lease)).inc
     await driver.append(lease, [started(lease)], progress=False)
-    await driver.expire(lease)
-    assert not (await driver.checkout(await driver.lease("w2"))).server_changed
+    assert {record.inc for record in await driver.records(lease.session_id)} == {inc}

@@ -13,6 +13,7 @@ import uvloop
 from runlane.journal.server import launch
 from runlane.journal.settings import Settings, load_settings
 from runlane.observability.logs import configure_logs
+from runlane.producer.commands.own_name import own_name
 from runlane.worker.app import App, load_app
 from runlane.worker.models import ModelConfig
 from runlane.worker.runner.worker import RunlaneWorker
@@ -49,17 +50,18 @@ def leave() -> None:
                 os._exit(0)
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  runlane worker myapp.agents:app
+  RUNLANE_REDIS_URL=redis://10.0.0.5 runlane worker myapp.agents:app --max-runs 300
+"""
+)
 @click.argument("app")
 @_SLOTS
 @_LEASE
 def worker(app: str, max_runs: int | None, lease_ms: int | None) -> None:
-    r"""Execute the runs of APP, given as package.module:attribute.
-
-    \b
-    Examples:
-      runlane worker myapp.agents:app
-      RUNLANE_REDIS_URL=redis://10.0.0.5 runlane worker myapp.agents:app --max-runs 300
+    """Execute the runs of APP, given as package.module:attribute.
 
     SIGTERM drains: each run goes on to its next turn boundary and is handed to another worker.
     A second SIGTERM stops at once.
@@ -75,18 +77,21 @@ def worker(app: str, max_runs: int | None, lease_ms: int | None) -> None:
     leave()
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  runlane dev myapp.agents:app
+  runlane dev examples.support:app
+"""
+)
 @click.argument("app")
 @_SLOTS
 @_LEASE
 @click.option("--port", type=int, default=6399, show_default=True, help="Port of the server.")
 def dev(app: str, max_runs: int | None, lease_ms: int | None, port: int) -> None:
-    r"""Execute the runs of APP here, on a Redis server of our own if none is configured.
+    """Execute the runs of APP here, on a Redis server of our own if none is configured.
 
-    \b
-    Examples:
-      runlane dev myapp.agents:app
-      runlane dev examples.support:app
+    Without MODEL_URL, MODEL_API_KEY and CHAT_MODEL, a scripted model answers.
     """
     settings = load_settings(max_runs=max_runs, lease_ms=lease_ms)
     configure_logs(level=settings.log_level, json=settings.log_json)
@@ -101,6 +106,6 @@ def dev(app: str, max_runs: int | None, lease_ms: int | None, port: int) -> None
             url = server.url
             click.echo(f"{server.version} on {url}, data in {settings.data_dir}/")
             click.echo(f"in another terminal:\n  export RUNLANE_REDIS_URL={url}")
-        click.echo(f"  runlane run my-session 'Hello' --agent {next(iter(loaded.agents))}")
+        click.echo(f"  {own_name()} run my-session 'Hello' --agent {next(iter(loaded.agents))}")
         serve(loaded, url, settings)
     leave()

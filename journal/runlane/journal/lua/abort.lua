@@ -25,13 +25,14 @@ if not run then return { 'UNKNOWN_RUN', 0 } end
 if TERMINAL[run.state] then
   return { 'ENDED', run.state, redis.call('HGET', key('run', run_id), 'stop_reason') }
 end
-if run.abort then return { 'ACCEPTED', 0 } end
+local queued = run.state == 'queued'
+if run.abort and not queued then return { 'ACCEPTED', 0 } end
 local lane, refused = read_lane(run.session, run.branch)
 if refused then return refused end
 
 local now = now_ms()
-add_control_record(run.session, 'abort_requested', ARGV[3], now)
-if run.state == 'queued' then
+if not run.abort then add_control_record(run.session, 'abort_requested', ARGV[3], now) end
+if queued then
   settle(lane, run_id, run, 'cancelled', 'external_abort', ARGV[4], ARGV[5], now)
   return { 'ACCEPTED', 1 }
 end

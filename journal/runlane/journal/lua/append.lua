@@ -35,11 +35,8 @@ if not holds(lane, run_id, ARGV[4]) then return { 'FENCED', lane.fence } end
 local found = redis.call('HGET', key('heads', session), branch) or ''
 if found ~= ARGV[6] then return { 'CONFLICT', found } end
 
-local head, inc = add_records(session, branch, ARGV[6], 9, tonumber(ARGV[8]), now_ms())
+local head = add_records(session, branch, ARGV[6], 9, tonumber(ARGV[8]), now_ms())
 redis.call('HSET', run_key, 'request', ARGV[5], 'reply', head)
-if ARGV[7] == '1' then
-  redis.call('HSET', run_key, 'inc', inc)
-  redis.call('HDEL', run_key, 'crashes_row')
-end
+if ARGV[7] == '1' then redis.call('HDEL', run_key, 'crashes_row') end
 redis.call('DEL', key('part', run_id))
 return { 'OK', head, run[3] or '' }

@@ -15,14 +15,14 @@ class Checkout(Struct, frozen=True):
     Attributes:
         head: Record id of the branch's last record; empty for a new branch.
         abort_reason: Why the run is to stop; None if nobody asked.
-        server_changed: The server restarted or failed over since the run got further last: an
-            intent of an earlier attempt may be lost.
+        inc: Of the server now; records that it wrote before its last restart or promotion have
+            another one in their ids.
         entries: The session's first records, as stream entries.
     """
 
     head: str
     abort_reason: str | None
-    server_changed: bool
+    inc: str
     entries: list[Any]
 
 
@@ -46,10 +46,10 @@ async def checkout(partition: Partition, lease: Lease, *, page: int) -> Checkout
         raise SessionFencedError(
             run_id=lease.run_id, fence=lease.fence, fence_held=rest[0].decode()
         )
-    head, reason, server_changed, entries = rest
+    head, reason, inc, entries = rest
     return Checkout(
         head=head.decode(),
         abort_reason=reason.decode() or None,
-        server_changed=bool(server_changed),
+        inc=inc.decode(),
         entries=entries,
     )

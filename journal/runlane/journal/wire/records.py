@@ -180,3 +180,8 @@ class Record(Struct, frozen=True, kw_only=True):
     kind: str
     at_ms: int
     body: AnyBody
+
+    @property
+    def inc(self) -> str:
+        """Which life of the server wrote it: another one after each restart and promotion."""
+        return self.record_id.partition("-")[2].partition(".")[0]

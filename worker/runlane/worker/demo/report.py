@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from runlane.producer.commands.own_name import own_name
 from runlane.worker.demo.scenario import session_ids
 from runlane.worker.demo.stage import Stage
 from runlane.worker.demo.tasks import AGENT
@@ -38,10 +39,10 @@ def print_next(console: Console) -> None:
     _print(
         console,
         "next:",
-        "runlane dev runlane.worker.demo.agents:app    # the same agent, a server and a worker",
+        f"{own_name()} dev runlane.worker.demo.agents:app    # the same agent again",
         "export RUNLANE_REDIS_URL=redis://127.0.0.1:6399    # in another terminal",
-        f"runlane run my-session 'Where is order A-1?' --agent {AGENT}",
-        "runlane tail my-session",
+        f"{own_name()} run my-session 'Where is order A-1?' --agent {AGENT}",
+        f"{own_name()} tail my-session",
     )
 
 
@@ -53,10 +54,10 @@ def print_kept(console: Console, stage: Stage) -> None:
         console,
         "everything stays up until Ctrl-C; in another terminal:",
         *(f"export {name}={value}" for name, value in stage.exports.items()),
-        "runlane sessions ls",
-        f"runlane sessions show {session_id}",
-        f"runlane tail {session_id}",
-        f"runlane run my-session 'Where is order A-1?{call}' --agent {AGENT}",
+        f"{own_name()} sessions ls",
+        f"{own_name()} sessions show {session_id}",
+        f"{own_name()} tail {session_id}",
+        f"{own_name()} run my-session 'Where is order A-1?{call}' --agent {AGENT}",
     )
 
 

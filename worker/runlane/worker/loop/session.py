@@ -22,8 +22,8 @@ class RunSession(Protocol):
         attempt: 1 for the first try.
         projection: The branch, with everything committed so far; `open_run` is this run.
         cancellation: Set when the run is to stop.
-        server_changed: The server restarted or failed over since the attempt before this one
-            began, so that an intent of that attempt may be lost.
+        server_changed: The server restarted or failed over since the run's last response, so that
+            an intent for one of its calls may be lost.
     """
 
     run_id: str

@@ -1,18 +1,16 @@
 """Which model an OpenAI-compatible adapter speaks to, from the environment and `.env`."""
 
-import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-from dotenv import dotenv_values
 from msgspec import Meta, Struct
 
 from runlane.journal.errors import InvalidInputError
+from runlane.journal.settings import variables
 
 VARIABLE_OF: Final = MappingProxyType(
     {
@@ -117,8 +115,7 @@ def _check_url(text: str) -> None:
 
 
 def _values(environ: Mapping[str, str] | None) -> dict[str, str]:
-    file = dotenv_values(".env") if environ is None and Path(".env").is_file() else {}
-    source = {**file, **(os.environ if environ is None else environ)}
+    source = variables(environ)
     return {
         name: value for name, variable in VARIABLE_OF.items() if (value := source.get(variable))
     }

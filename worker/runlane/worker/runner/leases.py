@@ -51,6 +51,7 @@ class LeaseKeeper:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew_for_ever, name="leases", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._failure = ""
         self._watch: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -121,8 +122,11 @@ class LeaseKeeper:
                 leases=[each.lease for each in held],
             )
         except (RedisError, OSError) as error:
-            logger.warning("renewal_failed", error=str(error))
+            if str(error) != self._failure:
+                self._failure = str(error)
+                logger.warning("renewal_failed", error=self._failure)
             return False
+        self._failure = ""
         for each in held:
             if each.lease.run_id not in renewal.lost:
                 each.ends_at = sent_at + self._lease_ms / 1000

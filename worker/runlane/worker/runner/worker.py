@@ -23,7 +23,7 @@ from runlane.journal.transitions import Claim, ClaimedRun, claim, register, sett
 from runlane.journal.transitions.register import WorkerInfo
 from runlane.journal.wire.results import AgentRunResult, RunStatus, StopReason
 from runlane.observability import metrics
-from runlane.worker.app import App
+from runlane.worker.app import Agent, App, AppLoadError
 from runlane.worker.control import CancellationToken
 from runlane.worker.loop.session import HandBackSignal
 from runlane.worker.runner.leases import LeaseKeeper
@@ -44,6 +44,15 @@ WORKER_LOST: Final = AgentRunResult(
 )
 
 logger = structlog.get_logger(__name__)
+
+
+async def _startup(agent: Agent) -> None:
+    try:
+        await agent.startup()
+    except Exception as error:
+        raise AppLoadError(
+            f"agent {agent.name!r} does not start: {type(error).__name__}: {error}"
+        ) from error
 
 
 async def _claimed_by_lease(ctx: dict[Any, Any]) -> None:
@@ -98,13 +107,13 @@ class RunlaneWorker(Worker):
 
         Raises:
             ServerUnsuitableError: The server cannot be used.
-            Exception: What an agent raises when it is started.
+            AppLoadError: An agent does not start.
         """
         async with AsyncExitStack() as stack:
             if not await self._reach(lambda: self._partition.open(retry_s=0)):
                 return
             for agent in self.app.agents.values():
-                await agent.startup()
+                await _startup(agent)
                 stack.push_async_callback(agent.shutdown)
             if not await self._reach(lambda: self._register(self.settings.lease_ms, retry_s=0)):
                 return

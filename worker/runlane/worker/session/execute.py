@@ -1,6 +1,7 @@
 """One attempt of one run, from the claim to the end, top to bottom."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import structlog
 
@@ -22,6 +23,7 @@ from runlane.journal.wire.records import (
     AnyBody,
     AttemptStarted,
     MessageAppended,
+    Record,
     RunContinued,
     RunStarted,
 )
@@ -53,7 +55,7 @@ async def execute(
     kill_point("after_claim")
     try:
         job = decode_job(job_data)
-        checked_out, projection = await _check_out(partition, held)
+        checked_out, projection, response_inc = await _check_out(partition, held)
     except (UndecodableError, RecordOrderError) as error:
         return await _dead_letter(partition, held, str(error))
     kill_point("after_checkout")
@@ -64,7 +66,7 @@ async def execute(
         agent.name,
         projection=projection,
         head=checked_out.head,
-        server_changed=checked_out.server_changed,
+        server_changed=response_inc not in ("", checked_out.inc),
     )
     try:
         await run.commit(_beginning(job, agent, held, projection, worker_id), progress=False)
@@ -85,20 +87,35 @@ async def give_back(partition: Partition, held: HeldLease, *, retry_s: float) ->
         logger.warning("hand_back_failed", run_id=held.lease.run_id, error=str(error))
 
 
-async def _check_out(partition: Partition, held: HeldLease) -> tuple[Checkout, Projection]:
+async def _check_out(partition: Partition, held: HeldLease) -> tuple[Checkout, Projection, str]:
+    """Return the branch, and the inc of the run's last response: "" if it has none."""
     lease = held.lease
+    projection = Projection(lease.branch_id)
+    response_inc = ""
     try:
         checked_out = await checkout(partition, lease, page=PAGE)
-        projection = Projection(lease.branch_id, map(record_of, checked_out.entries))
-        if len(checked_out.entries) == PAGE:
-            last = record_of(checked_out.entries[-1])
-            async for record in read_records(partition, lease.session_id, after=last.revision):
-                projection.add(record.branch_id, record.body)
+        async for record in _records(partition, lease.session_id, checked_out.entries):
+            projection.add(record.branch_id, record.body)
+            if isinstance(record.body, MessageAppended) and record.body.run_id == lease.run_id:
+                response_inc = record.inc
     except ServerUnavailableError as error:
         raise LeaseLostError(lease.run_id, f"the checkout got no answer ({error})") from error
     if checked_out.abort_reason is not None:
         held.cancellation.cancel(checked_out.abort_reason)
-    return checked_out, projection
+    return checked_out, projection, response_inc
+
+
+async def _records(
+    partition: Partition, session_id: str, first_page: list[Any]
+) -> AsyncIterator[Record]:
+    after = 0
+    for entry in first_page:
+        record = record_of(entry)
+        after = record.revision
+        yield record
+    if len(first_page) == PAGE:
+        async for record in read_records(partition, session_id, after=after):
+            yield record
 
 
 def _beginning(

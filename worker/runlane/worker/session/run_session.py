@@ -23,7 +23,7 @@ class JournaledRun:
         held: The lease.
         projection: The branch as it was checked out.
         head: Record id of its last record.
-        server_changed: Whether the server restarted or failed over since the attempt before.
+        server_changed: Whether the server restarted or failed over since the run's last response.
     """
 
     def __init__(

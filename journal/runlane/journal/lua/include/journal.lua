@@ -31,7 +31,7 @@ local function publish_event(session, revision, data)
 end
 
 -- Appends n entries (kind, hash, data) that start at ARGV[first] to a branch. An entry without a
--- kind is a provisional event, to be heard at this place and not kept. Returns new head and inc.
+-- kind is a provisional event, to be heard at this place and not kept. Returns the new head.
 local function add_records(session, branch, head, first, n, now)
   local inc, before = current_inc(), last_revision(session)
   local revision = before
@@ -48,7 +48,7 @@ local function add_records(session, branch, head, first, n, now)
     redis.call('HSET', key('heads', session), branch, head)
     redis.call('HSET', key('s', session), 'rev', revision)
   end
-  return head, inc
+  return head
 end
 
 -- Appends one record to the session's control chain, hashing it here; returns its record id.
