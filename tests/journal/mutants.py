@@ -88,7 +88,7 @@ MUTANTS: Final = (
     Mutant("nothing is progress", "ARGV[7] == '1'", "false", ("append",)),
     Mutant(
         "an exhausted run is tried again",
-        "if over_limits(run_key, held and 1 or 0) then",
+        "if left <= 0 then",
         "if false then",
     ),
     Mutant(
@@ -102,6 +102,9 @@ MUTANTS: Final = (
         "redis.call('ZADD', key('q', queue), now + lease_ms, run_id)",
         "",
         ("claim",),
+    ),
+    Mutant(
+        "a worker holds many runs on their last chance", "last_chance and holds_suspect()", "false"
     ),
     Mutant("a claim takes all there is", "share - #taken)", "-1)"),
     Mutant("the head stays behind", "redis.call('HSET', key('heads', session), branch, head)", ""),

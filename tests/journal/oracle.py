@@ -30,6 +30,7 @@ class OracleRun:
     crashes_row: int = 0
     cause: str = ""
     abort: bool = False
+    worker: str = ""
 
     @property
     def held(self) -> bool:
@@ -42,6 +43,11 @@ class OracleRun:
     @property
     def exhausted(self) -> bool:
         return self.crashes_row >= CRASHES_MAX or self.crashes >= CRASHES_TOTAL_MAX
+
+    @property
+    def on_last_chance(self) -> bool:
+        at_limit = CRASHES_MAX - 1, CRASHES_TOTAL_MAX - 1
+        return self.crashes_row == at_limit[0] or self.crashes == at_limit[1]
 
 
 @dataclass

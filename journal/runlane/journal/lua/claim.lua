@@ -13,19 +13,26 @@ ARGV[7] crashes_total_max
 ARGV[8...] queue            what the worker serves, first served first
 
 Returns {wait_ms, runs, exhausted}
-  wait_ms    until the next run of these queues is due; -1 if there is none
+  wait_ms    until the next run of these queues is due, and longer if a run was left to others; -1
+             if there is none
   runs       {run_id, session, branch, fence, attempt, cause, job, queue} each; cause is "",
              "crash" or "hand_back"
   exhausted  ids of runs over their crash limits: nobody holds them, they are to be settled
+
+A worker holds at most one run on its last chance: one more crash, in a row or in all, and the run
+is exhausted. A run that kills its workers thus dies alone in the end. A second one is put off for a
+moment, which is no crash, so that another worker gets it, or this one when the first gets further.
 
 A member of the queue that is no run of ours is dead-lettered with its reason. O(n) and O(queues).
 ]]
 --- @include base
 --- @include queue
+local PUT_OFF_MS = 250
 local worker, nonce, lease_ms = ARGV[1], ARGV[3], tonumber(ARGV[4])
 local now = now_ms()
 local worker_key = key('w', worker)
-local runs, exhausted, taken = {}, {}, {}
+local suspect = redis.call('HGET', worker_key, 'suspect')
+local runs, exhausted, taken, put_off = {}, {}, {}, false
 
 local function describe(run_id, fence, cause, run, job)
   runs[#runs + 1] = { run_id, run.session, run.branch, fence, tonumber(run.attempt), cause, job or '', run.queue }
@@ -51,13 +58,19 @@ local function damage_of(run)
   end
 end
 
--- Counts `more` crashes; returns whether the run has had too many. It stays so until it is settled,
--- so that it gets no further attempt when whoever was told of it dies before it settles it.
-local function over_limits(run_key, more)
+-- Returns how many crashes lie between a run and its limits after `more` crashes, and whether it
+-- has had any. At 0 it stays until it is settled, so that it gets no further attempt when whoever
+-- was told of it dies before it settles it.
+local function crashes_left(run_key, more)
   local crashes = redis.call('HMGET', run_key, 'crashes_row', 'crashes')
   local in_a_row, total = (tonumber(crashes[1]) or 0) + more, (tonumber(crashes[2]) or 0) + more
-  if more > 0 then redis.call('HSET', run_key, 'crashes_row', in_a_row, 'crashes', total) end
-  return in_a_row >= tonumber(ARGV[6]) or total >= tonumber(ARGV[7])
+  return math.min(tonumber(ARGV[6]) - in_a_row, tonumber(ARGV[7]) - total), total > 0
+end
+
+-- The last run that this worker took on its last chance may have ended, moved on or got further.
+local function holds_suspect()
+  return suspect and redis.pcall('HGET', key('run', suspect), 'worker') == worker
+    and crashes_left(key('run', suspect), 0) == 1
 end
 
 local function take(queue, run_id)
@@ -79,7 +92,18 @@ local function take(queue, run_id)
   end
   local held = run.state == 'leased' or run.state == 'running'
   local cause = held and 'crash' or redis.call('HGET', run_key, 'cause') or ''
-  if over_limits(run_key, held and 1 or 0) then
+  local left, crashed = crashes_left(run_key, held and 1 or 0)
+  local last_chance = left == 1 and crashed and not run.abort -- an aborted run is only ended
+  if last_chance and holds_suspect() then
+    redis.call('ZADD', key('q', queue), now + PUT_OFF_MS, run_id)
+    put_off = true
+    return
+  end
+  if held then
+    redis.call('HINCRBY', run_key, 'crashes_row', 1)
+    redis.call('HINCRBY', run_key, 'crashes', 1)
+  end
+  if left <= 0 then
     redis.call('HSET', run_key, 'state', 'queued', 'worker', '')
     redis.call('HDEL', lane.name, 'fence')
     redis.call('ZADD', key('q', queue), now + lease_ms, run_id)
@@ -93,6 +117,7 @@ local function take(queue, run_id)
   redis.call('ZADD', key('q', queue), now + lease_ms, run_id)
   redis.call('SET', 'arq:in-progress:' .. run_id, fence, 'PX', lease_ms)
   mirror_job(run_id, run)
+  if last_chance then suspect = run_id end
   taken[#taken + 1] = run_id
   describe(run_id, fence, cause, run, redis.call('HGET', run_key, 'job'))
 end
@@ -117,7 +142,7 @@ if last[1] == ARGV[2] then
     if lane and lane.active == run_id and string.match(lane.fence, ':(.*)$') == nonce then
       describe(run_id, lane.fence, redis.call('HGET', key('run', run_id), 'cause') or '', run,
         redis.call('HGET', key('run', run_id), 'job'))
-    elseif lane and lane.active == run_id and lane.fence == '' and over_limits(key('run', run_id), 0) then
+    elseif lane and lane.active == run_id and lane.fence == '' and crashes_left(key('run', run_id), 0) <= 0 then
       exhausted[#exhausted + 1] = run_id
     end
   end
@@ -137,6 +162,6 @@ for i = 8, #ARGV do
   if redis.call('ZCOUNT', key('q', ARGV[i]), '-inf', now) > 0 then wake(ARGV[i], 1) end
 end
 local named = table.concat(taken, ' ') .. ' ' .. table.concat(exhausted, ' ')
-redis.call('HSET', worker_key, 'claim_id', ARGV[2], 'claim_runs', named)
+redis.call('HSET', worker_key, 'claim_id', ARGV[2], 'claim_runs', named, 'suspect', suspect or '')
 keep_worker(worker, now, lease_ms)
-return { wait_ms(), runs, exhausted }
+return { math.max(wait_ms(), put_off and 2 * PUT_OFF_MS or -1), runs, exhausted }
