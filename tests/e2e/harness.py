@@ -21,6 +21,7 @@ from runlane.journal.server import trampoline
 
 ROOT: Final = Path(__file__).parents[2]
 RUNLANE: Final = str(Path(sysconfig.get_path("scripts")) / "runlane")
+APP: Final = "tests.e2e.apps:app"
 LOG_CHARS_MAX: Final = 6000
 END_S: Final = 10.0
 
@@ -126,7 +127,9 @@ class Fleet:
         """Let the tools go on that wait for this gate."""
         (self.directory / gate).touch()
 
-    def launch(self, *agents: str, kill_at: str = "", **settings: Any) -> WorkerProcess:
+    def launch(
+        self, *agents: str, app: str = APP, kill_at: str = "", **settings: Any
+    ) -> WorkerProcess:
         """Begin to start a worker."""
         served = agents or ("clerk",)
         log = self.directory / f"worker-{len(self.workers)}.log"
@@ -144,7 +147,7 @@ class Fleet:
             process = subprocess.Popen(
                 [
                     *(sys.executable, "-I", "-S", trampoline.__file__, "prctl", str(os.getpid())),
-                    *(sys.executable, RUNLANE, "worker", "tests.e2e.apps:app"),
+                    *(sys.executable, RUNLANE, "worker", app),
                 ],
                 cwd=ROOT,
                 env=environment(**self.model, **fixed, **named),
@@ -157,9 +160,11 @@ class Fleet:
         self.workers.append(worker)
         return worker
 
-    async def start(self, *agents: str, kill_at: str = "", **settings: Any) -> WorkerProcess:
+    async def start(
+        self, *agents: str, app: str = APP, kill_at: str = "", **settings: Any
+    ) -> WorkerProcess:
         """Start a worker that serves."""
-        worker = self.launch(*agents, kill_at=kill_at, **settings)
+        worker = self.launch(*agents, app=app, kill_at=kill_at, **settings)
         await self.registered(worker)
         return worker
 

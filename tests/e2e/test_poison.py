@@ -3,6 +3,7 @@
 import signal
 from typing import Any, cast
 
+import pytest
 from arq.connections import RedisSettings, create_pool
 from redis.asyncio import Redis
 from tests.e2e.harness import Fleet
@@ -37,6 +38,30 @@ async def test_a_run_that_kills_its_workers_ends_and_everything_else_goes_on(
     check_calls(fleet, [story])
     assert healthy.alive
     assert victim.alive
+    await check_rest(fleet)
+
+
+@pytest.mark.parametrize("lease_ms", [1000])
+async def test_a_run_that_kills_its_workers_takes_no_neighbour_along(
+    fleet: Fleet, client: Client
+) -> None:
+    worker = await fleet.start()
+    sessions = [client.session(f"neighbour-{n}", agent="clerk") for n in range(8)]
+    neighbours = [await session.run("[[delay 3]]") for session in sessions]
+
+    async def are_at_work() -> bool:
+        return all([(await run.status()).state == "running" for run in neighbours])
+
+    await until(are_at_work, "all neighbours wait for the model")
+    poison = await client.session("poisoned", agent="clerk").run("[[tool poison]]")
+    for _ in range(3):
+        assert await worker.ended() == -signal.SIGKILL
+        worker = fleet.launch()
+    result = await poison.result(DEADLINE_S)
+    assert (result.status, result.stop_reason) == (RunStatus.FAILED, StopReason.WORKER_LOST)
+    for run in neighbours:
+        assert (await run.result(DEADLINE_S)).status is RunStatus.COMPLETED
+    assert worker.alive
     await check_rest(fleet)
 
 

@@ -56,8 +56,12 @@ class LaneMachine(LaneState):
             self.accepted[job.run_id] = self.driver.last
 
     def claim(self) -> None:
-        worker, slots = self.draw(WORKERS, "worker"), self.draw([5, 2, 1], "slots")
+        self.claim_for(self.draw(WORKERS, "worker"))
+
+    def claim_for(self, worker: str) -> None:
+        slots = self.draw([5, 2, 1], "slots")
         due, count = self.oracle.claimable(slots)
+        last_chances, busy = self.oracle.last_chances(), self.oracle.holds_suspect(worker)
         claim = self.wait(
             self.driver.claim(
                 worker,
@@ -70,12 +74,17 @@ class LaneMachine(LaneState):
         self.last = self.driver.last
         named = [*(run.lease.run_id for run in claim.runs), *claim.exhausted]
         assert set(named) <= due
-        assert len(named) == len(set(named)) == count
+        assert len(named) == len(set(named))
+        taken = last_chances.intersection(named)
+        assert len(taken) + busy <= 1
+        put_off = count - len(named)
+        assert 0 <= put_off <= len(last_chances - taken) * (len(taken) + busy)
+        self.make_due(due.difference(named))
         for run_id in claim.exhausted:
-            assert self.oracle.claimed(run_id, "") is None
+            assert self.oracle.claimed(run_id, worker) is None
         for lease in (run.lease for run in claim.runs):
             assert lease.fence not in {other.fence for other in self.leases}
-            run = self.oracle.claimed(lease.run_id, lease.fence)
+            run = self.oracle.claimed(lease.run_id, worker, lease.fence)
             assert run is not None
             assert (lease.attempt, lease.cause or "") == (run.attempt, run.cause)
             self.leases.append(lease)
@@ -97,6 +106,15 @@ class LaneMachine(LaneState):
     def a_worker_crashes(self) -> None:
         self.lease_ends()
         self.claim()
+
+    def only_one_worker_survives(self) -> None:
+        survivor = self.draw(WORKERS, "survivor")
+        active = {lane.active for lane in self.oracle.lanes.values() if lane.active}
+        self.make_due(active)
+        for run_id in active:
+            self.oracle.runs[run_id].due = True
+        for _ in active:
+            self.claim_for(survivor)
 
     def append(self) -> None:
         lease = self.draw_lease()
@@ -149,8 +167,7 @@ class LaneMachine(LaneState):
         active = [lane.active for lane in self.oracle.lanes.values() if lane.active]
         if active:
             run = self.oracle.runs[self.draw(active, "run")]
-            key = self.driver.keys.queue("a")
-            self.wait(self.driver.partition.call("ZADD", key, "XX", 1, run.run_id))
+            self.make_due({run.run_id})
             run.due = True
 
     def a_failover_forgets_the_last_fence(self) -> None:
@@ -184,7 +201,7 @@ class LaneMachine(LaneState):
     STEPS = (
         *(submit, submit, begin, begin, append, append, finish, finish, a_worker_crashes),
         *(claim, checkout, hand_back, publish, renew, abort, settle, lease_ends),
-        *(a_worker_crashes, a_failover_forgets_the_last_fence),
+        *(a_worker_crashes, only_one_worker_survives, a_failover_forgets_the_last_fence),
         *(the_last_reply_is_lost, a_request_comes_again_much_later),
     )
 

@@ -77,7 +77,7 @@ class LaneState(RuleBasedStateMachine):
         for _ in range(2 * len(self.oracle.runs) + 1):
             for run_id in await self.driver.queued():
                 await self.driver.partition.call("ZADD", self.driver.keys.queue("a"), 1, run_id)
-            claim = await self.driver.claim(crashes_max=CRASHES_MAX)
+            claim = await self.driver.claim("healthy", crashes_max=CRASHES_MAX)
             for run_id in claim.exhausted:
                 await self.driver.settle(run_id)
             for lease in (run.lease for run in claim.runs):
@@ -96,6 +96,11 @@ class LaneState(RuleBasedStateMachine):
             self.wait(coroutine)
         self.last = self.driver.last
         return self.last.code
+
+    def make_due(self, run_ids: set[str]) -> None:
+        key = self.driver.keys.queue("a")
+        for run_id in sorted(run_ids):
+            self.wait(self.driver.partition.call("ZADD", key, "XX", 1, run_id))
 
     def draw(self, values: Sequence[T], label: str) -> T:
         return self.data.draw(st.sampled_from(values), label=label)

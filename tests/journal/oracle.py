@@ -42,12 +42,12 @@ class OracleRun:
 
     @property
     def exhausted(self) -> bool:
-        return self.crashes_row >= CRASHES_MAX or self.crashes >= CRASHES_TOTAL_MAX
+        return self.left <= 0
 
     @property
-    def on_last_chance(self) -> bool:
-        at_limit = CRASHES_MAX - 1, CRASHES_TOTAL_MAX - 1
-        return self.crashes_row == at_limit[0] or self.crashes == at_limit[1]
+    def left(self) -> int:
+        """Crashes that it may have yet."""
+        return min(CRASHES_MAX - self.crashes_row, CRASHES_TOTAL_MAX - self.crashes)
 
 
 @dataclass
@@ -69,6 +69,7 @@ class Oracle:
         self.runs: dict[str, OracleRun] = {}
         self.lanes: dict[Place, OracleLane] = {}
         self.keys: dict[tuple[str, str], AnyJob] = {}
+        self.suspects: dict[str, OracleRun] = {}
 
     def lane(self, place: Place) -> OracleLane:
         return self.lanes.setdefault(place, OracleLane())
@@ -107,8 +108,19 @@ class Oracle:
         share = min(slots, max(ceil(len(due) / len(WORKERS)), 1))
         return due, min(share, len(due))
 
-    def claimed(self, run_id: str, fence: str) -> OracleRun | None:
+    def last_chances(self) -> set[str]:
+        """Return the due runs that have one crash left once a claim has counted the last one."""
+        due = [run for run in self.runs.values() if run.due and not run.abort]
+        return {run.run_id for run in due if run.left - run.held == 1}
+
+    def holds_suspect(self, worker: str) -> bool:
+        run = self.suspects.get(worker)
+        return run is not None and run.worker == worker and run.left == 1
+
+    def claimed(self, run_id: str, worker: str, fence: str = "") -> OracleRun | None:
         """Note that a claim named a run; return it, or None if it had too many crashes."""
+        if run_id in self.last_chances():
+            self.suspects[worker] = self.runs[run_id]
         run, lane = self.runs[run_id], self.lane(self.runs[run_id].place)
         if run.held:
             run.crashes += 1
@@ -116,10 +128,10 @@ class Oracle:
             run.cause = "crash"
         run.due = False
         if run.exhausted:
-            run.state, lane.fence = "queued", ""
+            run.state, run.worker, lane.fence = "queued", "", ""
             return None
         run.attempt += 1
-        run.state, lane.fence = "leased", fence
+        run.state, run.worker, lane.fence = "leased", worker, fence
         return run
 
     def holds(self, lease: Lease) -> bool:
@@ -156,7 +168,7 @@ class Oracle:
         if not self.holds(lease):
             return "FENCED"
         run = self.runs[lease.run_id]
-        run.state, run.cause, run.due = "queued", "hand_back", True
+        run.state, run.worker, run.cause, run.due = "queued", "", "hand_back", True
         self.lane(run.place).fence = ""
         return "OK"
 
@@ -175,7 +187,7 @@ class Oracle:
             return "ENDED"
         if run.held:
             run.abort = True
-        elif not run.abort:  # else whoever claims it next will end it
+        else:
             self._end(run, StopReason.EXTERNAL_ABORT)
         return "ACCEPTED"
 
@@ -192,7 +204,7 @@ class Oracle:
     def _end(self, run: OracleRun, stop_reason: StopReason) -> None:
         lane = self.lane(run.place)
         run.state, run.stop_reason, run.due = stop_reason.status, stop_reason, False
-        run.abort = False
+        run.worker, run.abort = "", False
         if lane.active != run.run_id:
             for waiting in (lane.follow_ups, lane.inbox):
                 if run.run_id in waiting:

@@ -45,6 +45,9 @@ NAMED_TESTS: Final[dict[str, Test]] = {
         test_submit.test_a_run_that_never_began_is_no_previous_run
     ),
     "claim does not know its request": test_claim.test_the_same_request_again_names_the_same_runs,
+    "a worker holds many runs on their last chance": (
+        test_claim.test_a_worker_holds_one_run_on_its_last_chance
+    ),
     "the inbox is a stack": test_finish.test_the_next_run_of_the_lane_becomes_due,
     "dependent follow-ups live on": partial(
         test_finish.test_a_follow_up_of_a_run_that_does_not_complete_ends_with_its_own_record,

@@ -26,17 +26,20 @@ RUN_ID = "run"
 
 
 class CrashSignal(BaseException):
-    """The worker process dies here."""
+    """The worker process is dead."""
 
 
 def crash_at(word: str, times: int) -> Callable[[str], None]:
-    """Return a `step` at which the process dies when it gets to a place for the n-th time."""
+    """Return a `step` at which the process dies when it gets to a place for the n-th time.
+
+    Nothing more is done from there on, wherever the signal itself gets to.
+    """
     seen = 0
 
     def step(place: str) -> None:
         nonlocal seen
         seen += word in ("anywhere", place)
-        if word in ("anywhere", place) and seen == times:
+        if seen >= times:
             raise CrashSignal(place)
 
     return step
@@ -161,4 +164,5 @@ class MemoryRun:
             await self.finish(ending)
         finally:
             await agent.shutdown()
+            self.step("the end of an attempt")
         return ending

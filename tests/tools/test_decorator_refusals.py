@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -38,6 +38,16 @@ def not_json(a: threading.Thread) -> None:
     """Do."""
 
 
+def piecemeal() -> Iterator[str]:
+    """Do."""
+    yield "a"
+
+
+async def piecemeal_async() -> AsyncIterator[str]:
+    """Do."""
+    yield "a"
+
+
 def endless(a: float = float("inf")) -> None:
     """Do."""
 
@@ -52,6 +62,8 @@ def endless(a: float = float("inf")) -> None:
         (unresolved, "cannot be resolved"),
         (not_json, "tool 'not_json': .*Thread"),
         (endless, "not a JSON object"),
+        (piecemeal, "tool 'piecemeal' is a generator; it must return its result"),
+        (piecemeal_async, "tool 'piecemeal_async' is a generator"),
         (lambda: None, "tool name '<lambda>'"),
     ],
 )

@@ -31,13 +31,24 @@ async def test_a_result_is_returned_with_its_control() -> None:
     assert result == ToolResult('{"sum": 3}', ToolOutcome.OK, ToolControl.COMPLETE, '{"sum": 3}')
 
 
+class OddSignal(BaseException):
+    """No `Exception`."""
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise LookupError("no words")
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [
         (ValueError("no such order"), "no such order"),
         (ValueError(), "ValueError"),
         (StopIteration(), "the tool raised StopIteration"),
-        (SystemExit(2), "the tool raised SystemExit"),
+        (SystemExit(2), "the tool raised SystemExit: 2"),
+        (GeneratorExit(), "the tool raised GeneratorExit"),
+        (OddSignal("odd"), "the tool raised OddSignal: odd"),
         (asyncio.CancelledError(), "the tool cancelled itself"),
         (TimeoutError("upstream"), "upstream"),
     ],
@@ -65,8 +76,48 @@ async def test_what_an_async_tool_raises_is_an_error_result() -> None:
     async with runtime_of(leave, cancel) as runtime:
         left = await runtime.execute(prepared(runtime, "leave"), context_of_call())
         cancelled = await runtime.execute(prepared(runtime, "cancel"), context_of_call())
-    assert payload(left)["error"] == "the tool raised SystemExit"
+    assert payload(left)["error"] == "the tool raised SystemExit: 1"
     assert payload(cancelled)["error"] == "the tool cancelled itself"
+
+
+@pytest.mark.parametrize("error", [OddSignal("odd"), GeneratorExit(), MuteError()])
+async def test_an_async_tool_may_raise_anything(error: BaseException) -> None:
+    @tool
+    async def fail() -> None:
+        raise error
+
+    async with runtime_of(fail) as runtime:
+        result = await runtime.execute(prepared(runtime, "fail"), context_of_call())
+    assert result.outcome is ToolOutcome.ERROR
+    assert type(error).__name__ in payload(result)["error"]
+
+
+async def test_a_group_of_signals_is_an_error_result() -> None:
+    async def signal() -> None:
+        raise OddSignal
+
+    @tool
+    async def share_out() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(signal())
+
+    async with runtime_of(share_out) as runtime:
+        result = await runtime.execute(prepared(runtime, "share_out"), context_of_call())
+    assert result.outcome is ToolOutcome.ERROR
+    assert "the tool raised BaseExceptionGroup: " in payload(result)["error"]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "é\udfff" * 10_000_000])
+async def test_what_a_tool_raises_is_kept_whatever_it_says(text: str) -> None:
+    @tool
+    async def fail() -> None:
+        raise ValueError(text)
+
+    async with runtime_of(fail) as runtime:
+        result = await runtime.execute(prepared(runtime, "fail"), context_of_call())
+    assert result.outcome is ToolOutcome.ERROR
+    assert len(result.content.encode()) < 5000
+    assert result.content.count("bytes are missing]") == (len(text) > 1)
 
 
 async def test_progress_is_heard_until_the_call_has_settled() -> None:

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from datetime import date
 from typing import Any
 
@@ -109,3 +110,33 @@ def test_a_reconciler_that_does_not_take_the_arguments_is_refused() -> None:
 
     with pytest.raises(InvalidInputError, match="reconcile must take the context and then amount"):
         pay.reconcile(forgetful)
+
+
+def test_a_reconciler_that_is_a_generator_is_refused() -> None:
+    @tool
+    def pay() -> str:
+        return "paid"
+
+    def found(ctx: ToolContext) -> Iterator[str]:
+        yield "paid"
+
+    async def found_async(ctx: ToolContext) -> AsyncIterator[str]:
+        yield "paid"
+
+    for reconciler in (found, found_async):
+        with pytest.raises(InvalidInputError, match="tool 'pay': reconcile is a generator"):
+            pay.reconcile(reconciler)
+
+
+async def test_a_reconciler_may_raise_anything_and_cannot_tell() -> None:
+    @tool
+    async def pay() -> str:
+        return "paid"
+
+    @pay.reconcile
+    async def paid(context: ToolContext) -> None:
+        raise GeneratorExit
+
+    async with runtime_of(pay) as runtime:
+        assert await runtime.reconcile(prepared(runtime, "pay"), context_of_call()) is None
+    assert callable(paid)

@@ -133,13 +133,18 @@ class Mute:
         raise LookupError("no words")
 
 
+class Leaving:
+    def __str__(self) -> str:
+        raise SystemExit
+
+
 def test_data_that_is_not_json_is_an_error() -> None:
     loop: list[Any] = []
     loop.append(loop)
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    for data in (loop, deep, {(1, 2): 3}, Mute()):
+    for data in (loop, deep, {(1, 2): 3}, Mute(), Leaving()):
         result = ToolResult.completed("t", StepOutcome(data, ToolControl.COMPLETE), LIMIT)
         assert result.outcome is ToolOutcome.ERROR
         assert result.control is ToolControl.CONTINUE

@@ -6,6 +6,7 @@ import pytest
 from tests.journal.builders import started
 from tests.journal.driving import LEASE_MS, Driver
 
+from runlane.journal.lease import Lease
 from runlane.journal.wire.records import AttemptCause
 from runlane.journal.wire.results import StopReason
 
@@ -146,6 +147,99 @@ async def test_the_same_request_again_names_the_same_runs(driver: Driver) -> Non
     await driver.hand_back(third)
     await driver.finish(fourth)
     assert await again() == ids[:1]
+
+
+async def suspects(driver: Driver, count: int = 3) -> list[Lease]:
+    """Return leases that have ended: one more crash each, and one is left."""
+    leases = [await driver.held(session=f"s{n}") for n in range(count)]
+    for lease in leases:
+        await driver.expire(lease)
+    leases = [run.lease for run in (await driver.claim()).runs]
+    for lease in leases:
+        await driver.expire(lease)
+    return leases
+
+
+async def test_a_worker_holds_one_run_on_its_last_chance(driver: Driver) -> None:
+    leases = await suspects(driver)
+    fresh = await driver.submit(session="fresh")
+    claimed = [run.lease for run in (await driver.claim("w2")).runs]
+    (one,) = [lease for lease in claimed if lease.run_id != fresh.run_id]
+    assert len(claimed) == 2
+    others = [lease for lease in leases if lease.run_id != one.run_id]
+    for lease in others:
+        await driver.expire(lease)
+    assert (await driver.claim("w2")).runs == ()
+    for lease in others:
+        await driver.expire(lease)
+    two = await driver.lease("w3", slots=1)
+    assert two.run_id in {lease.run_id for lease in others}
+    await driver.check()
+
+
+@pytest.mark.parametrize("leaves", ["ends", "gets further", "is handed back"])
+async def test_a_worker_gets_the_next_when_its_run_leaves_its_last_chance(
+    driver: Driver, leaves: str
+) -> None:
+    leases = await suspects(driver, 2)
+    one = await driver.lease("w2")
+    (other,) = [lease for lease in leases if lease.run_id != one.run_id]
+    await driver.checkout(one)
+    if leaves == "ends":
+        await driver.finish(one)
+    elif leaves == "gets further":
+        await driver.append(one, [started(one)])
+    else:
+        await driver.hand_back(one)
+        await driver.lease("w3", slots=1)
+    await driver.expire(other)
+    assert (await driver.lease("w2")).run_id == other.run_id
+
+
+async def test_the_last_chance_may_be_the_last_in_all(driver: Driver) -> None:
+    await suspects(driver)
+    assert len((await driver.claim("w2", crashes_max=100, crashes_total_max=3)).runs) == 1
+
+
+async def test_runs_that_never_crashed_are_on_no_last_chance(driver: Driver) -> None:
+    for n in range(5):
+        await driver.submit(session=f"s{n}")
+    assert len((await driver.claim(crashes_max=1, crashes_total_max=1)).runs) == 5
+
+
+async def test_an_aborted_run_is_not_put_off(driver: Driver) -> None:
+    leases = await suspects(driver)
+    for lease in leases:
+        await driver.abort(lease.run_id)
+    assert len((await driver.claim("w2")).runs) == 3
+
+
+async def test_a_deferred_run_is_no_crash(driver: Driver) -> None:
+    leases = await suspects(driver)
+    before = {lease.run_id: await driver.run(lease.run_id) for lease in leases}
+    claim = await driver.claim("w2")
+    (one,) = claim.runs
+    deferred = [lease for lease in leases if lease.run_id != one.lease.run_id]
+    for lease in deferred:
+        assert await driver.run(lease.run_id) == before[lease.run_id]
+        assert (await driver.lane(lease.session_id))["fence"] == lease.fence
+        assert await driver.due_ms(lease) <= 250
+    assert claim.wait_s == 0.5  # others come first
+    assert (await driver.claim("w3")).wait_s is not None
+    await driver.check()
+
+
+async def test_the_same_request_again_names_the_same_run_on_its_last_chance(
+    driver: Driver,
+) -> None:
+    leases = await suspects(driver)
+    await driver.claim("w2")
+    sent = driver.last
+    for lease in leases:
+        if lease.run_id != sent.reply[1][0][0].decode():
+            await driver.expire(lease)
+    async with driver.unchanged():
+        assert (await driver.partition.resend(sent))[1:] == sent.reply[1:]
 
 
 async def test_no_fence_is_ever_issued_twice(driver: Driver) -> None:

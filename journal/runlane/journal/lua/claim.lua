@@ -58,13 +58,12 @@ local function damage_of(run)
   end
 end
 
--- Returns how many crashes lie between a run and its limits after `more` crashes, and whether it
--- has had any. At 0 it stays until it is settled, so that it gets no further attempt when whoever
--- was told of it dies before it settles it.
+-- How many crashes a run has left after `more` of them, and its counts then. At 0 it stays until it
+-- is settled: it gets no further attempt when whoever was told of it dies before it settles it.
 local function crashes_left(run_key, more)
   local crashes = redis.call('HMGET', run_key, 'crashes_row', 'crashes')
   local in_a_row, total = (tonumber(crashes[1]) or 0) + more, (tonumber(crashes[2]) or 0) + more
-  return math.min(tonumber(ARGV[6]) - in_a_row, tonumber(ARGV[7]) - total), total > 0
+  return math.min(tonumber(ARGV[6]) - in_a_row, tonumber(ARGV[7]) - total), in_a_row, total
 end
 
 -- The last run that this worker took on its last chance may have ended, moved on or got further.
@@ -92,17 +91,14 @@ local function take(queue, run_id)
   end
   local held = run.state == 'leased' or run.state == 'running'
   local cause = held and 'crash' or redis.call('HGET', run_key, 'cause') or ''
-  local left, crashed = crashes_left(run_key, held and 1 or 0)
-  local last_chance = left == 1 and crashed and not run.abort -- an aborted run is only ended
+  local left, in_a_row, total = crashes_left(run_key, held and 1 or 0)
+  local last_chance = left == 1 and total > 0 and not run.abort -- an aborted run is only ended
   if last_chance and holds_suspect() then
     redis.call('ZADD', key('q', queue), now + PUT_OFF_MS, run_id)
     put_off = true
     return
   end
-  if held then
-    redis.call('HINCRBY', run_key, 'crashes_row', 1)
-    redis.call('HINCRBY', run_key, 'crashes', 1)
-  end
+  if held then redis.call('HSET', run_key, 'crashes_row', in_a_row, 'crashes', total) end
   if left <= 0 then
     redis.call('HSET', run_key, 'state', 'queued', 'worker', '')
     redis.call('HDEL', lane.name, 'fence')

@@ -9,10 +9,9 @@ What the journal says about a call decides what happens to it:
   else the agent's `RecoveryPolicy` decides. It never runs a second time.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 from runlane.journal.kill_points import kill_point
 from runlane.journal.wire.events import EventKind
@@ -33,6 +32,7 @@ from runlane.worker.tools import (
     ToolProgressUpdate,
     ToolResult,
 )
+from runlane.worker.tools.texts import json_text, storable
 
 _CONTROL_ENDS: Mapping[ToolControl, StopReason] = {
     ToolControl.COMPLETE: StopReason.TOOL_COMPLETION,
@@ -192,7 +192,7 @@ class _Turn:
             payload: dict[str, Any] = {
                 "tool_call_id": call.id,
                 "tool_name": call.name,
-                "update": msgspec.to_builtins(update),
+                "update": json.loads(storable(json_text(update))),
             }
             self.session.emit(EventKind.TOOL_PROGRESSED, turn, payload)
 

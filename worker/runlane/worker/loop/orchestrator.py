@@ -1,11 +1,12 @@
 """The loop: model turn, tool calls, model turn, until the run ends."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 
 from runlane.journal.projection import OpenRun
 from runlane.journal.wire.events import EventKind
-from runlane.journal.wire.messages import SystemMessage
+from runlane.journal.wire.messages import AssistantMessage, ModelToolCall, SystemMessage
 from runlane.journal.wire.records import MessageAppended
 from runlane.journal.wire.results import StopReason
 from runlane.worker.app import Agent
@@ -20,6 +21,8 @@ from runlane.worker.models import (
     ModelTextDelta,
     ModelThinkingDelta,
 )
+from runlane.worker.tools.execution import asked_to_stop, contain
+from runlane.worker.tools.texts import describe, storable
 
 
 async def orchestrate(agent: Agent, session: RunSession) -> Ending:
@@ -30,6 +33,8 @@ async def orchestrate(agent: Agent, session: RunSession) -> Ending:
     Raises:
         WriteRefusedError: The lease was lost.
         HandBackSignal: The worker stops, and the run is at a turn boundary.
+        RuntimeError: The model raised something that is no `Exception`, or cancelled itself.
+        Exception: Whatever the model raises besides `ModelProviderError`.
     """
     run = _open_run(session)
     if ending := await _unfinished_turn(agent, session, run):
@@ -91,11 +96,11 @@ async def _ask_model(agent: Agent, session: RunSession, turn: int) -> MessageApp
         tools=agent.tool_schemas,
     )
     try:
-        completed = await session.cancellation.run(_stream(agent, session, context, turn))
-    except AgentCancelledError as stop:
-        return Ending(StopReason.EXTERNAL_ABORT, error=stop.reason, turn=turn)
-    except ModelProviderError as error:
-        return Ending(error.stop_reason, error=str(error), turn=turn)
+        completed = await session.cancellation.run(
+            contain(lambda: _stream(agent, session, context, turn), who="model")
+        )
+    except (asyncio.CancelledError, AgentCancelledError, ModelProviderError) as error:
+        return _ending_without_response(session, turn, error)
     return MessageAppended(
         run_id=session.run_id,
         attempt=session.attempt,
@@ -103,6 +108,20 @@ async def _ask_model(agent: Agent, session: RunSession, turn: int) -> MessageApp
         message=completed.message,
         usage=completed.usage,
     )
+
+
+def _ending_without_response(
+    session: RunSession,
+    turn: int,
+    error: asyncio.CancelledError | AgentCancelledError | ModelProviderError,
+) -> Ending:
+    if asked_to_stop():
+        raise asyncio.CancelledError from error
+    if isinstance(error, ModelProviderError):
+        return Ending(error.stop_reason, error=describe(error), turn=turn)
+    if session.cancellation.cancelled:
+        return Ending(StopReason.EXTERNAL_ABORT, error=session.cancellation.reason, turn=turn)
+    raise RuntimeError("the model cancelled itself") from error
 
 
 async def _stream(
@@ -115,9 +134,19 @@ async def _stream(
         async for event in events:
             match event:
                 case ModelTextDelta():
-                    session.say(turn, event.delta)
+                    session.say(turn, storable(event.delta))
                 case ModelThinkingDelta():
-                    session.emit(EventKind.ASSISTANT_THINKING_DELTA, turn, {"delta": event.delta})
+                    delta = storable(event.delta)
+                    session.emit(EventKind.ASSISTANT_THINKING_DELTA, turn, {"delta": delta})
                 case ModelResponseCompleted():
-                    return event
+                    return ModelResponseCompleted(_storable(event.message), event.usage)
     raise ModelProviderError(f"model {agent.model.name}: the stream held no complete response")
+
+
+def _storable(message: AssistantMessage) -> AssistantMessage:
+    content = None if message.content is None else storable(message.content)
+    calls = (
+        ModelToolCall(storable(call.id), storable(call.name), storable(call.arguments))
+        for call in message.tool_calls
+    )
+    return AssistantMessage(content, tuple(calls))

@@ -1,5 +1,6 @@
 """One attempt of one run, from the claim to the end, top to bottom."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -34,6 +35,8 @@ from runlane.worker.loop.orchestrator import orchestrate
 from runlane.worker.loop.session import HandBackSignal
 from runlane.worker.session.held import HeldLease, LeaseLostError
 from runlane.worker.session.run_session import JournaledRun
+from runlane.worker.tools.execution import asked_to_stop
+from runlane.worker.tools.texts import describe
 
 logger = structlog.get_logger(__name__)
 
@@ -148,11 +151,13 @@ def _beginning(
 async def _carry_on(agent: Agent, run: JournaledRun) -> Ending:
     try:
         return await orchestrate(agent, run)
-    except (WriteRefusedError, HandBackSignal):
+    except (WriteRefusedError, HandBackSignal, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
+        if asked_to_stop():
+            raise asyncio.CancelledError from error
         logger.exception("run_failed", run_id=run.run_id)
-        return Ending(StopReason.RUNTIME_ERROR, error=f"{type(error).__name__}: {error}")
+        return Ending(StopReason.RUNTIME_ERROR, error=describe(error, typed=True))
 
 
 async def _end(run: JournaledRun, ending: Ending) -> AgentRunResult:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from runlane.journal.errors import ServerUnavailableError
+from runlane.journal.errors import ServerError
 from runlane.journal.partition import Partition
 from runlane.journal.projection import Projection
 from runlane.journal.transitions import append, finish
@@ -65,8 +65,8 @@ class JournaledRun:
                 progress=progress,
                 retry_s=max(self._held.remaining_s, 0),
             )
-        except ServerUnavailableError as error:
-            raise LeaseLostError(self.run_id, f"no answer in the lease's time ({error})") from error
+        except ServerError as error:
+            raise LeaseLostError(self.run_id, f"the server did not take its records ({error})") from error
         self._publisher.committed()
         for body in bodies:
             self.projection.add(self._held.lease.branch_id, body)
@@ -94,9 +94,9 @@ class JournaledRun:
                 head=self._head,
                 retry_s=max(self._held.remaining_s, 0),
             )
-        except ServerUnavailableError as error:
-            raise LeaseLostError(self.run_id, f"no answer in the lease's time ({error})") from error
-        self._held.ending = False
+        except ServerError as error:
+            raise LeaseLostError(self.run_id, f"the server did not take its records ({error})") from error
+        self._held.ending = finished.abort_reason is None
         return finished.abort_reason
 
     def emit(self, kind: EventKind, turn: int, payload: dict[str, Any] | None = None) -> None:

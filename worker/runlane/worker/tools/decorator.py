@@ -13,6 +13,7 @@ from runlane.worker.tools.definition import ToolDefinition
 from runlane.worker.tools.docstrings import read_docstring
 from runlane.worker.tools.effects import StepOutcome, ToolEffect
 from runlane.worker.tools.signature import read_signature
+from runlane.worker.tools.texts import describe
 from runlane.worker.tools.validation import ArgumentError
 
 P = ParamSpec("P")
@@ -28,7 +29,8 @@ class FunctionTool(Generic[P, R]):
         timeout_s: Seconds after which a call is stopped; None for no limit.
 
     Raises:
-        InvalidInputError: The name, the signature or the timeout cannot be used.
+        InvalidInputError: The name, the signature or the timeout cannot be used, or the function is
+            a generator.
     """
 
     __name__: str
@@ -43,6 +45,7 @@ class FunctionTool(Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, function)
         name = name or self.__name__
+        _refuse_generator(f"tool {name!r}", function)
         if timeout_s is not None and not 0 < timeout_s < math.inf:
             raise InvalidInputError(f"tool {name!r}: timeout_s must be over 0, not {timeout_s!r}")
         documented = read_docstring(function.__doc__)
@@ -69,8 +72,9 @@ class FunctionTool(Generic[P, R]):
         late start of the lost call.
 
         Raises:
-            InvalidInputError: It does not take the arguments of the tool.
+            InvalidInputError: It does not take the arguments of the tool, or is a generator.
         """
+        _refuse_generator(f"tool {self.definition.name!r}: reconcile", function)
         names = self._arguments.shape.__struct_fields__
         try:
             inspect.signature(function).bind(None, **dict.fromkeys(names))
@@ -138,11 +142,17 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             `timeout_s` (seconds; default: no limit).
 
     Raises:
-        InvalidInputError: The name, the signature or the timeout cannot be used.
+        InvalidInputError: The name, the signature or the timeout cannot be used, or the function is
+            a generator.
     """
     if function is not None:
         return FunctionTool(function)
     return functools.partial(FunctionTool, **options)
+
+
+def _refuse_generator(what: str, function: Callable[..., Any]) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInputError(f"{what} is a generator; it must return its result, not yield it")
 
 
 def _outcome(value: Any) -> StepOutcome:
@@ -163,7 +173,7 @@ async def _in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any)
         try:
             return function(*args, **kwargs)
         except (StopIteration, SystemExit) as error:  # asyncio would hang on one, end on the other
-            raise RuntimeError(f"the tool raised {type(error).__name__}") from error
+            raise RuntimeError(f"the tool raised {describe(error, typed=True)}") from error
 
     work = asyncio.create_task(asyncio.to_thread(run))
     try:

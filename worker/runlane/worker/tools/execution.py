@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 from runlane.journal.errors import RunlaneError
 from runlane.worker.control.cancellation import AgentCancelledError, CancellationToken
+from runlane.worker.tools.texts import describe
 
 T = TypeVar("T")
 
@@ -27,6 +28,35 @@ class CallStoppedError(RunlaneError):
         self.cancelled = cancelled
         self.abandoned = abandoned
         super().__init__(reason)
+
+
+async def contain(call: Callable[[], Awaitable[T]], *, who: str) -> T:
+    """Return what `call` gives; what it raises ends the call and nothing else.
+
+    Left to itself, a SystemExit would end the worker, and every other run with it.
+
+    Args:
+        call: Starts the work.
+        who: Whose work it is, for error texts.
+
+    Raises:
+        RuntimeError: It raised something that is neither an `Exception` nor listed here.
+        CancelledError: As it came.
+        KeyboardInterrupt: As it came.
+        Exception: Whatever the call raises.
+    """
+    try:
+        return await call()
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise RuntimeError(f"the {who} raised {describe(error, typed=True)}") from error
+
+
+def asked_to_stop() -> bool:
+    """Return whether somebody cancelled the current task; a CancelledError alone is no proof."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def run_bounded(
@@ -53,7 +83,7 @@ async def run_bounded(
     """
     if cancellation.cancelled:
         raise CallStoppedError(cancellation.reason, cancelled=True, abandoned=False)
-    task = asyncio.create_task(_contain(call))
+    task = asyncio.create_task(contain(call, who="tool"))
     _running.add(task)
     task.add_done_callback(_forget)
     stop = asyncio.create_task(cancellation.wait())
@@ -85,13 +115,6 @@ def _result(
         if stopped or cancelled:
             raise CallStoppedError(reason, cancelled=cancelled, abandoned=False) from error
         raise RuntimeError("the tool cancelled itself") from error
-
-
-async def _contain(call: Callable[[], Awaitable[T]]) -> T:
-    try:
-        return await call()
-    except SystemExit as error:  # it would end the worker, and every other run with it
-        raise RuntimeError("the tool raised SystemExit") from error
 
 
 def _forget(task: asyncio.Task[Any]) -> None:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from runlane.journal.wire.records import ToolOutcome
 from runlane.worker.tools.effects import StepOutcome, ToolControl
-from runlane.worker.tools.texts import cut, json_text, storable
+from runlane.worker.tools.texts import cut, describe, json_text, storable
 from runlane.worker.tools.validation import ArgumentError
 
 NAME_BYTES_MAX: Final = 128
@@ -40,8 +40,12 @@ class ToolResult(Struct, frozen=True):
         """The tool gave a result; over `bytes_max` bytes it is cut. One that is not JSON fails."""
         try:
             text = step.data if isinstance(step.data, str) else json_text(step.data)
-        except Exception as error:  # data of the tool's own types runs the tool's own code here
-            return cls.failed(tool, f"the call ended, but its result is not JSON: {error}")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # data of the tool's own types runs the tool's code here
+            return cls.failed(
+                tool, f"the call ended, but its result is not JSON: {describe(error)}"
+            )
         content = cut(storable(text), bytes_max)
         goes_on = step.control == ToolControl.CONTINUE
         return cls(content, ToolOutcome.OK, step.control, None if goes_on else content)

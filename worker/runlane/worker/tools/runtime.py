@@ -16,6 +16,7 @@ from runlane.worker.tools.effects import ToolEffect
 from runlane.worker.tools.execution import CallStoppedError, run_bounded
 from runlane.worker.tools.handlers import BaseHandler, refuse_duplicates
 from runlane.worker.tools.results import ToolResult
+from runlane.worker.tools.texts import describe
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
 CANCEL_GRACE_S: Final = 5.0
@@ -142,7 +143,7 @@ class ToolRuntime:
             return _stopped(prepared, stop)
         except Exception as error:
             logger.warning("tool %s failed", name, exc_info=error)
-            return ToolResult.failed(name, _text(error))
+            return ToolResult.failed(name, describe(error))
         finally:
             context.progress.settle()
 
@@ -190,7 +191,3 @@ def _parse(arguments: str) -> dict[str, Any]:
         return msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"the arguments are not a JSON object: {error}") from error
-
-
-def _text(error: Exception) -> str:
-    return str(error) or type(error).__name__

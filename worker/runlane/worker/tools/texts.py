@@ -1,4 +1,4 @@
-"""Text that a journal can keep, made from whatever a tool returns."""
+"""Text that a journal can keep, made from whatever a tool or a model gives."""
 
 import json
 from functools import partial
@@ -7,6 +7,8 @@ from typing import Any, Final
 import msgspec
 
 BUILTINS: Final = partial(msgspec.to_builtins, enc_hook=str)
+DESCRIPTION_BYTES_MAX: Final = 4000
+"""Of what an exception says; with the marker of a cut it still fits into a tool result's error."""
 
 
 def json_text(data: Any) -> str:
@@ -41,3 +43,25 @@ def cut(text: str, bytes_max: int) -> str:
     kept = encoded[:bytes_max].decode(errors="ignore")
     missing = len(encoded) - len(kept.encode())
     return f"{kept}\n[cut: {missing} of {len(encoded)} bytes are missing]"
+
+
+def said(error: BaseException) -> str:
+    """Return the text of an exception; empty if it has none, or cannot give it."""
+    try:
+        return str(error)
+    except BaseException:  # any code may run here
+        return ""
+
+
+def describe(error: BaseException, *, typed: bool = False) -> str:
+    """Return storable, bounded text of an exception: what it says, or else its type.
+
+    Args:
+        error: Whatever was raised; this never raises because of it.
+        typed: Whether to name the type in front of what it says, too.
+    """
+    name = type(error).__name__
+    text = said(error)
+    if not text:
+        return name
+    return cut(storable(f"{name}: {text}" if typed else text), DESCRIPTION_BYTES_MAX)

@@ -5,6 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from runlane.worker.tools.texts import said
+
 
 class ArgumentError(Struct, frozen=True):
     """One breach of a tool's schema.
@@ -54,7 +56,7 @@ WITH_OWN_MESSAGE: Final = tuple(
 
 def argument_error(error: Exception) -> ArgumentError:
     """Say what msgspec, or a type's own rule, found; their texts may quote the value, ours not."""
-    text = str(error)
+    text = said(error)
     located = LOCATED.fullmatch(text)
     breach = located["breach"] if located else text
     path = _pointer(located["path"]) if located else ""
