@@ -66,7 +66,7 @@ class JournaledRun:
                 retry_s=max(self._held.remaining_s, 0),
             )
         except ServerError as error:
-            raise LeaseLostError(self.run_id, f"the server did not take its records ({error})") from error
+            raise LeaseLostError(self.run_id, f"its records were not taken ({error})") from error
         self._publisher.committed()
         for body in bodies:
             self.projection.add(self._held.lease.branch_id, body)
@@ -95,7 +95,7 @@ class JournaledRun:
                 retry_s=max(self._held.remaining_s, 0),
             )
         except ServerError as error:
-            raise LeaseLostError(self.run_id, f"the server did not take its records ({error})") from error
+            raise LeaseLostError(self.run_id, f"its records were not taken ({error})") from error
         self._held.ending = finished.abort_reason is None
         return finished.abort_reason
 
