@@ -171,7 +171,7 @@ async def test_a_full_server_refuses_and_keeps_what_it_has(driver: Driver) -> No
 async def test_a_replica_is_waited_for_until_it_is_promoted(own_server: Server) -> None:
     async with open_driver(own_server.url, retry_s=0.2) as driver:
         await driver.partition.call("REPLICAOF", "127.0.0.1", 1)
-        with pytest.raises(ServerUnavailableError, match="read only"):
+        with pytest.raises(ServerUnavailableError, match="read-only replica"):
             await driver.submit()
         await driver.partition.call("REPLICAOF", "NO", "ONE")
         assert (await driver.submit()).created

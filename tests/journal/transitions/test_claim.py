@@ -164,8 +164,8 @@ async def test_a_worker_holds_one_run_on_its_last_chance(driver: Driver) -> None
     leases = await suspects(driver)
     fresh = await driver.submit(session="fresh")
     claimed = [run.lease for run in (await driver.claim("w2")).runs]
-    (one,) = [lease for lease in claimed if lease.run_id != fresh.run_id]
     assert len(claimed) == 2
+    (one,) = [lease for lease in claimed if lease.run_id != fresh.run_id]
     others = [lease for lease in leases if lease.run_id != one.run_id]
     for lease in others:
         await driver.expire(lease)

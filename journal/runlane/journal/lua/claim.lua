@@ -19,9 +19,9 @@ Returns {wait_ms, runs, exhausted}
              "crash" or "hand_back"
   exhausted  ids of runs over their crash limits: nobody holds them, they are to be settled
 
-A worker holds at most one run on its last chance: one more crash, in a row or in all, and the run
-is exhausted. A run that kills its workers thus dies alone in the end. A second one is put off for a
-moment, which is no crash, so that another worker gets it, or this one when the first gets further.
+A worker holds at most one run on its last chance, which one more crash, in a row or in all, would
+exhaust: a run that kills its workers takes no other along. A second one is put off for a moment,
+which is no crash, so that another worker gets it, or this one when the first gets further.
 
 A member of the queue that is no run of ours is dead-lettered with its reason. O(n) and O(queues).
 ]]
