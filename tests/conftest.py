@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -22,6 +23,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("runlane")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """Children of a process that ignores SIGINT, as background jobs of a shell do, do so too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -207,7 +207,7 @@ async def test_runs_outlast_a_server_that_is_full_for_a_while(
         fleet.open("go")
         for worker in fleet.workers:
             await worker.until_logged("claim_failed")
-            await worker.until_logged("attempt_failed")
+            await worker.until_logged("lease_lost")
         with pytest.raises(ServerUnsuitableError, match="full"):
             await client.session("late", agent="clerk").run("hi")
     finally:

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,14 +61,6 @@ class Shell:
             out, err = await process.communicate()
         assert process.returncode is not None
         return Outcome(process.returncode, (out or b"").decode(), err.decode())
-
-
-@pytest.fixture(autouse=True)
-def interruptible() -> Iterator[None]:
-    """Children of a process that ignores SIGINT, as background jobs of a shell do, do so too."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
