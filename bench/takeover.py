@@ -45,7 +45,7 @@ class Size(Struct, frozen=True, kw_only=True):
     lease_ms: int | None = None
 
 
-SHORT: Final = Size(trials=5, job_timeouts_s=(20,))
+SHORT: Final = Size(trials=5, job_timeouts_s=(60,))
 FULL: Final = Size(trials=15, job_timeouts_s=(60, 300))
 
 
