@@ -2,7 +2,6 @@
 
 from prometheus_client import Counter, Gauge
 
-RUNS_SUBMITTED = Counter("runlane_runs_submitted", "Jobs accepted into a lane.", ["agent"])
 RUNS_ACTIVE = Gauge("runlane_runs_active", "Runs that this worker executes now.")
 ATTEMPTS_STARTED = Counter(
     "runlane_attempts_started", "Attempts by cause: first, crash or hand_back.", ["cause"]
