@@ -5,7 +5,7 @@ from math import ceil
 
 from runlane.journal.lease import Lease
 from runlane.journal.wire.jobs import AnyJob, FollowUpFailurePolicy, FollowUpJob
-from runlane.journal.wire.results import RunStatus, StopReason
+from runlane.journal.wire.results import CONTINUABLE, RunStatus, StopReason
 
 Place = tuple[str, str]
 
@@ -88,7 +88,7 @@ class Oracle:
                 return "AGENT_ACTIVE"
             if lane.last_stop is None:
                 return "NO_PREVIOUS_RUN"
-            if not lane.last_stop.continuable:
+            if lane.last_stop not in CONTINUABLE:
                 return "NOT_CONTINUABLE"
         policy = FollowUpFailurePolicy.CONTINUE
         if isinstance(job, FollowUpJob):

@@ -12,7 +12,6 @@ from msgspec import Meta, Struct
 from runlane.journal.errors import InvalidInputError
 from runlane.journal.ids import check_prefix
 
-PositiveMs = Annotated[int, Meta(ge=100, le=3_600_000)]
 PositiveSeconds = Annotated[float, Meta(ge=0, le=86_400)]
 
 

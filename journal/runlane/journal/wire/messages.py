@@ -1,7 +1,5 @@
 """The transcript: what a model has read and said, free of any provider's format."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 
@@ -82,5 +80,3 @@ Message = UserMessage | AssistantMessage | ToolMessage
 
 ContextMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 """What a model request carries."""
-
-Role = Literal["system", "user", "assistant", "tool"]

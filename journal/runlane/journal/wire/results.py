@@ -50,11 +50,6 @@ class StopReason(StrEnum):
         """The status that this reason gives a run."""
         return STATUS_OF.get(self, RunStatus.FAILED)
 
-    @property
-    def continuable(self) -> bool:
-        """Whether `continue_run` may follow a run that ended for this reason."""
-        return self in CONTINUABLE
-
 
 STATUS_OF: Final = MappingProxyType(
     {
@@ -86,7 +81,7 @@ CONTINUABLE: Final = frozenset(
         StopReason.PROVIDER_ERROR,
     }
 )
-"""EJAgent's eight, and the reasons of ours that say nothing against trying again."""
+"""What `continue_run` may follow: EJAgent's eight, and those of ours that allow it."""
 
 
 class RunUsage(Struct, frozen=True, omit_defaults=True):

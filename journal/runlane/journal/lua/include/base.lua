@@ -1,6 +1,6 @@
 -- Names and time. KEYS[1] is the root of the partition, "<prefix>:{p0}": every key that a
 -- script touches begins with it, so that all of them lie in one slot. The arq:* keys are the
--- exception: they mirror a run for stock arq tools and are left out on a cluster.
+-- exception: they mirror a run for stock arq tools, and are why a cluster cannot be served yet.
 local root = KEYS[1]
 local LANE_SCHEMA = 1
 local TERMINAL = { completed = true, failed = true, cancelled = true, rejected = true }
