@@ -51,7 +51,7 @@ class Keys(Struct, frozen=True):
         return f"{self.root}:wake:{queue}"
 
     def run(self, run_id: str) -> str:
-        """HASH: the truth about a run; it has no expiry."""
+        """HASH: the truth about a run; once it has ended, a stub with an expiry."""
         return f"{self.root}:run:{run_id}"
 
     def partial(self, run_id: str) -> str:
@@ -62,17 +62,61 @@ class Keys(Struct, frozen=True):
         """ZSET session → last submit, in server ms."""
         return f"{self.root}:sessions"
 
+    def barrier(self) -> str:
+        """CHANNEL that nobody hears: what makes a connection wait for its replicas."""
+        return f"{self.root}:barrier"
+
+    def archive(self) -> str:
+        """ZSET session → when its journal is to be moved to the archive, in server ms."""
+        return f"{self.root}:archive"
+
+    def deleted(self) -> str:
+        """HASH deleted session → its last revision: one of the same name goes on from there."""
+        return f"{self.root}:deleted"
+
+    def deletions(self) -> str:
+        """ZSET session → when its deletion is to be resumed or, once done, forgotten."""
+        return f"{self.root}:deletions"
+
+    def upkeep(self) -> str:
+        """STRING: the worker that looks for what has had its time, for a moment."""
+        return f"{self.root}:upkeep"
+
     def session(self, session_id: str) -> str:
-        """HASH: agent, last revision."""
+        """HASH: agent, last revision, what is archived."""
         return f"{self.root}:s:{session_id}"
 
     def heads(self, session_id: str) -> str:
         """HASH branch → record id of its last record."""
         return f"{self.root}:heads:{session_id}"
 
+    def jumps(self, session_id: str) -> str:
+        """HASH record id of a branch_created or branch_promoted → where the branch goes on from."""
+        return f"{self.root}:jumps:{session_id}"
+
+    def blob(self, session_id: str, digest: str) -> str:
+        """HASH: bytes that are too large for a record, and how many records name them."""
+        return f"{self.root}:blob:{session_id}{LANE_SEPARATOR}{digest}"
+
+    def upload(self, session_id: str, upload: str) -> str:
+        """HASH of the pieces of a blob that is not whole yet, with an expiry."""
+        return f"{self.root}:upload:{session_id}{LANE_SEPARATOR}{upload}"
+
+    def blobs(self, session_id: str) -> str:
+        """SET of the digests of all blobs of a session."""
+        return f"{self.root}:blobs:{session_id}"
+
+    def orphans(self) -> str:
+        """ZSET `<session>/<digest>` of blobs that no record names → since when, in server ms."""
+        return f"{self.root}:orphans"
+
     def log(self, session_id: str) -> str:
         """STREAM of records; the entry id is `<revision>-<inc>`."""
         return f"{self.root}:log:{session_id}"
+
+    def staged(self, session_id: str) -> str:
+        """STREAM of records that are being imported: it becomes the log; has an expiry."""
+        return f"{self.root}:staged:{session_id}"
 
     def lane(self, session_id: str, branch_id: str) -> str:
         """HASH: active run, fence, last run of a lane."""

@@ -18,6 +18,8 @@ KILL_POINTS: Final = (
     "after_message_appended",  # the assistant message and its first intents are in the journal
     "after_tool_intent",  # a later batch's intents are in the journal
     "after_tool_ran",  # the side effect happened, its result is only in memory
+    "after_content_kept",  # a result too large for a record is kept, no record names it
+    "after_checkpoint",  # a checkpoint is in the journal, in the middle of the run
     "before_finish",  # everything is journaled but the end
     "after_finish",  # the end is journaled, the worker has not heard so
 )

@@ -6,18 +6,24 @@ matched in order, as the protocol guarantees.
 """
 
 import asyncio
+import socket
+import sys
 from collections import deque
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 import hiredis
+from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     BusyLoadingError,
     InvalidResponse,
+    ReadOnlyError,
     RedisError,
+    ResponseError,
 )
 from redis.exceptions import (
     ConnectionError as RedisConnectionError,
@@ -26,6 +32,7 @@ from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
 )
 
+from runlane.journal import sentinel
 from runlane.journal.errors import InvalidInputError, ServerUnavailableError, ServerUnsuitableError
 
 REPLY_TIMEOUT_S: Final = 10.0
@@ -36,7 +43,17 @@ DEADLINE_GRAIN_S: Final = 1.0
 LOST: Final = (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError, TimeoutError)
 """What redis-py raises when the server is away."""
 
+_DEMOTED: Final = ("MASTERDOWN", "UNBLOCKED", "WAIT cannot be used with replica")
+
+_KEEPALIVE: Final = (
+    {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
+    if sys.platform == "linux"
+    else {}
+)
+"""A host that vanished is noticed within half a minute, by those who only listen too."""
+
 _Call = tuple[bytes, "asyncio.Future[Any]"]
+_Client = TypeVar("_Client", Redis, BlockingRedis)
 
 
 def client_for(url: str) -> Redis:
@@ -45,18 +62,59 @@ def client_for(url: str) -> Redis:
     Raises:
         InvalidInputError: The URL is none.
     """
+    options: dict[str, Any] = {"socket_connect_timeout": CONNECT_TIMEOUT_S}
+    options |= _socket_options(url)
+    return _checked(
+        url,
+        lambda: (
+            sentinel.async_client(sentinel.parse(url), **options)
+            if sentinel.is_sentinel(url)
+            else Redis.from_url(url, **options)
+        ),
+    )
+
+
+def blocking_client_for(url: str, *, timeout_s: float) -> BlockingRedis:
+    """Return a redis-py client for synchronous code.
+
+    Args:
+        url: The server.
+        timeout_s: How long a connection attempt, or an answer, may take.
+
+    Raises:
+        InvalidInputError: The URL is none.
+    """
+    options: dict[str, Any] = {"socket_timeout": timeout_s}
+    options |= {"socket_connect_timeout": min(CONNECT_TIMEOUT_S, timeout_s)}
+    options |= _socket_options(url)
+    return _checked(
+        url,
+        lambda: (
+            sentinel.blocking_client(sentinel.parse(url), timeout_s=timeout_s, **options)
+            if sentinel.is_sentinel(url)
+            else BlockingRedis.from_url(url, **options)
+        ),
+    )
+
+
+def _socket_options(url: str) -> dict[str, Any]:
+    if url.startswith("unix:"):
+        return {}
+    return {"socket_keepalive": True, "socket_keepalive_options": _KEEPALIVE}
+
+
+def _checked(url: str, make: Callable[[], _Client]) -> _Client:
     try:
-        client: Redis = Redis.from_url(
-            url, socket_connect_timeout=CONNECT_TIMEOUT_S, socket_keepalive=True
-        )
+        client = make()
         database = urlsplit(url).path.strip("/")
-        if not url.startswith("unix:") and database and not database.isdigit():
+        if url.startswith(("redis:", "rediss:")) and database and not database.isdigit():
             raise ValueError(database)
     except (ValueError, TypeError):
         # What urllib says of a mistyped URL quotes parts of the password.
         raise InvalidInputError(
             "RUNLANE_REDIS_URL is not of the form redis://user:password@host:port/db (rediss:// "
-            "with TLS, unix:// for a socket); percent-encode special characters of the password"
+            "with TLS, unix:// for a socket) or redis+sentinel://user:password@host:port,host:port/"
+            "master/db; percent-encode special characters of the password"
         ) from None
     return client
 
@@ -82,6 +140,10 @@ class Link:
             InvalidInputError: A text cannot be encoded; nothing was sent.
             redis.exceptions.ResponseError: It refuses the command.
         """
+        return await self.put(*command)
+
+    def put(self, *command: str | bytes | int | float) -> "asyncio.Future[Any]":
+        """Send a command, behind all that were put before it; see `call` for its reply."""
         try:
             packed: bytes = cast("Any", hiredis).pack_command(command)  # its stub is wrong
         except UnicodeEncodeError as error:
@@ -90,7 +152,7 @@ class Link:
         self._outbox.append((packed, future))
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._send())
-        return await future
+        return future
 
     async def close(self) -> None:
         """Close the connection; calls in flight fail."""
@@ -132,7 +194,10 @@ class Link:
             async with asyncio.timeout(REPLY_TIMEOUT_S) as deadline:
                 set_at = clock()
                 while self._in_flight:
-                    self._answer(await _reply(connection))
+                    reply = await _reply(connection)
+                    self._answer(reply)
+                    if isinstance(reply, ResponseError) and is_demotion(reply):
+                        raise RedisConnectionError("the server was demoted to a replica")
                     if (now := clock()) > set_at + DEADLINE_GRAIN_S:
                         set_at = now
                         deadline.reschedule(now + REPLY_TIMEOUT_S)
@@ -165,6 +230,11 @@ class Link:
             if connection._writer is not None:
                 connection._writer.transport.abort()  # what is in its buffer is not sent late
             await connection.disconnect(nowait=True)
+
+
+def is_demotion(error: ResponseError) -> bool:
+    """Return whether a server refuses since it is no master: the next connection may find one."""
+    return isinstance(error, ReadOnlyError) or str(error).startswith(_DEMOTED)
 
 
 async def _reply(connection: Any) -> Any:

@@ -12,6 +12,10 @@ from msgspec import Meta, Struct
 from runlane.journal.errors import InvalidInputError
 from runlane.journal.ids import check_prefix
 
+KEEP_RUNS_S: Final = 2_592_000
+COLD_S: Final = 3_600
+BLOB_BYTES_MAX: Final = 64 * 1024 * 1024
+Durability = Literal["local", "local-strict", "ha", "ha-acked", "ha-all"]
 PositiveSeconds = Annotated[float, Meta(ge=0, le=86_400)]
 
 
@@ -23,8 +27,19 @@ class Settings(Struct, frozen=True, kw_only=True):
         prefix: Separates deployments that share a server.
         data_dir: Where a server of our own keeps its data.
         retry_s: How long a client goes on trying to reach the server, in seconds.
+        durability: What an acknowledged write is to survive; docs/durability.md says what each
+            level promises, and `runlane doctor` whether the server keeps it.
         payload_bytes_max: The largest task or record, in bytes.
+        blob_bytes_max: The largest tool result that is kept whole beside the journal, in bytes; of
+            a larger one the rest is dropped.
         idempotency_s: How long an idempotency key is remembered, in seconds.
+        archive: Where older records of sessions go: a directory or a URL of a store that every
+            worker and client reaches; None keeps all of them in Redis.
+        cold_s: After this long without a run all of a session's records go to the archive.
+        keep_runs_s: How long an ended run is known by its id, in seconds; at least as long as
+            its idempotency key. Its records stay with the session.
+        keep_sessions_s: After this long without a run a session is deleted; 0 keeps it for ever.
+        keep_dead_s: How long a dead letter is kept, in seconds.
         max_runs: Runs that one worker executes at once.
         lease_ms: How long a worker that went silent keeps its runs, in milliseconds.
         stall_limit_s: A worker whose event loop stands still this long gives its runs up.
@@ -40,8 +55,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     prefix: str = "rl"
     data_dir: str = ".runlane"
     retry_s: PositiveSeconds = 30.0
+    durability: Durability = "local"
     payload_bytes_max: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 4 * 1024 * 1024
+    blob_bytes_max: Annotated[int, Meta(ge=1024 * 1024, le=256 * 1024 * 1024)] = BLOB_BYTES_MAX
     idempotency_s: Annotated[int, Meta(ge=1, le=31_536_000)] = 604_800
+    archive: str | None = None
+    cold_s: Annotated[int, Meta(ge=1, le=31_536_000)] = COLD_S
+    keep_runs_s: Annotated[int, Meta(ge=1, le=315_360_000)] = KEEP_RUNS_S
+    keep_sessions_s: Annotated[int, Meta(ge=0, le=315_360_000)] = 0
+    keep_dead_s: Annotated[int, Meta(ge=1, le=315_360_000)] = 2_592_000
     max_runs: Annotated[int, Meta(ge=1, le=10_000)] = 100
     lease_ms: Annotated[int, Meta(ge=500, le=600_000)] = 15_000
     stall_limit_s: PositiveSeconds = 30.0

@@ -1,7 +1,7 @@
 --[[ checkout
 Let the holder of a fence begin an attempt, and give it what it must know of the branch.
 
-KEYS[1] root                partition; touches lane, run, heads, log
+KEYS[1] root                partition; touches lane, run, heads, log, s
 
 ARGV[1] run_id
 ARGV[2] session
@@ -10,7 +10,8 @@ ARGV[4] fence
 ARGV[5] page                records to return at once, at least 1
 
 Returns {code, ...}
-  OK           head, abort reason or "", inc of the server, the session's first records
+  OK           head, abort reason or "", inc of the server, records before the head and itself,
+               newest first, from the branch's last checkpoint on; none that the stream has no more
   FENCED       fence held now
   NEWER_SCHEMA schema of the lane
 ]]
@@ -24,6 +25,10 @@ if not holds(lane, run_id, ARGV[4]) then return { 'FENCED', lane.fence } end
 local run_key = key('run', run_id)
 redis.call('HSET', run_key, 'state', 'running')
 redis.call('HSETNX', run_key, 'started_ms', now_ms())
-return { 'OK', redis.call('HGET', key('heads', session), branch) or '',
-  redis.call('HGET', run_key, 'abort') or '', current_inc(),
-  redis.call('XRANGE', key('log', session), '-', '+', 'COUNT', ARGV[5]) }
+local head = redis.call('HGET', key('heads', session), branch) or ''
+local entries = {}
+if head ~= '' then
+  entries = redis.call('XREVRANGE', key('log', session), string.match(head, '^%d+'),
+    redis.call('HGET', lane.name, 'checkpoint') or '-', 'COUNT', ARGV[5])
+end
+return { 'OK', head, redis.call('HGET', run_key, 'abort') or '', current_inc(), entries }

@@ -1,7 +1,7 @@
 --[[ claim
 Lease up to n due runs to a worker: each gets a new fence, its score becomes the end of the lease.
 
-KEYS[1] root                partition; touches q, wake, run, lane, w, workers, dead
+KEYS[1] root                partition; touches q, wake, run, lane, w, workers, dead, inbox, next
 
 ARGV[1] worker
 ARGV[2] request_id          the same request again returns the same runs
@@ -16,17 +16,22 @@ Returns {wait_ms, runs, exhausted}
   wait_ms    until the next run of these queues is due, and longer if a run was left to others; -1
              if there is none
   runs       {run_id, session, branch, fence, attempt, cause, job, queue} each; cause is "",
-             "crash" or "hand_back"
+             "crash", "hand_back" or "stolen"
   exhausted  ids of runs over their crash limits: nobody holds them, they are to be settled
 
 A worker holds at most one run on its last chance, which one more crash, in a row or in all, would
 exhaust: a run that kills its workers takes no other along. A second one is put off for a moment,
 which is no crash, so that another worker gets it, or this one when the first gets further.
 
+Holds whose holder has gone silent are dropped here, so that their lanes go on.
+
 A member of the queue that is no run of ours is dead-lettered with its reason. O(n) and O(queues).
 ]]
 --- @include base
+--- @include journal
 --- @include queue
+--- @include ending
+--- @include hold
 local PUT_OFF_MS = 250
 local worker, nonce, lease_ms = ARGV[1], ARGV[3], tonumber(ARGV[4])
 local now = now_ms()
@@ -145,6 +150,7 @@ if last[1] == ARGV[2] then
   return { wait_ms(), runs, exhausted }
 end
 
+drop_silent_holds(now)
 local due = 0
 for i = 8, #ARGV do due = due + redis.call('ZCOUNT', key('q', ARGV[i]), '-inf', now) end
 local live = math.max(redis.call('ZCOUNT', root .. ':workers', now, '+inf'), 1)

@@ -1,7 +1,8 @@
 --[[ finish
 End a run: its last records, its result, the lease off, and the next run of the lane into the queue.
 
-KEYS[1] root                partition; touches lane, run, heads, s, log, q, wake, inbox, next
+KEYS[1] root                partition; touches lane, run, heads, s, log, q, wake, inbox, next, blob, orphans,
+                            archive
 
 ARGV[1] run_id
 ARGV[2] session
@@ -11,11 +12,13 @@ ARGV[5] request_id          the same request again is recognised
 ARGV[6] head                record id that the caller built on
 ARGV[7] status              completed | failed | cancelled | rejected
 ARGV[8] stop_reason
-ARGV[9] result              encoded result, not compressed
-ARGV[10] discard_result     the same for follow-ups that need this run to complete
-ARGV[11] n                  number of entries, at least 1; run_finished is the last
-ARGV[12...] entry           kind, hash, data: n times, oldest first; an entry without a kind is
-                            a provisional event that is published at this place
+ARGV[9] heard_end           run_finished as subscribers get it, with all of the result
+ARGV[10] discard_result     encoded result of follow-ups that need this run to complete
+ARGV[11] keep_ms            how long the ended runs are known
+ARGV[12] cold_ms            how old the head of an idle lane is when it may go to the archive
+ARGV[13] n                  number of entries, at least 1; run_finished is one of them
+ARGV[14...] entry           kind, hash, data, digests of the blobs that it names: n times, oldest
+                            first; one without a kind is an event, heard at this place and not kept
 
 Returns {code, ...}
   OK           new head
@@ -23,6 +26,7 @@ Returns {code, ...}
   ABORTED      reason: an accepted abort wins over this end, nothing was written
   FENCED       fence held now
   CONFLICT     head of the branch
+  MISSING_BLOB digest
   NEWER_SCHEMA schema of the lane
 ]]
 --- @include base
@@ -40,8 +44,15 @@ if found ~= ARGV[6] then return { 'CONFLICT', found } end
 local run = read_run(run_id)
 if run.abort and status ~= 'cancelled' then return { 'ABORTED', run.abort } end
 
+local n = tonumber(ARGV[13])
+local missing = missing_blob(session, 14, n)
+if missing then return { 'MISSING_BLOB', missing } end
+
 local now = now_ms()
-local head = add_records(session, branch, ARGV[6], 12, tonumber(ARGV[11]), now)
+local head, ids = add_records(session, branch, ARGV[6], 14, n, now, ARGV[9])
 redis.call('HSET', key('run', run_id), 'request', ARGV[5], 'reply', head)
-end_active(lane, run_id, run, status, ARGV[8], ARGV[9], ARGV[10], now)
+note_begin(run_id, ids)
+note_checkpoint(lane, session, ids, now)
+end_active(lane, run_id, run, status, ARGV[8], ids.run_finished, ARGV[10], ARGV[11], now)
+look_at(session, now + ARGV[12])
 return { 'OK', head }

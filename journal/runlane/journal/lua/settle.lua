@@ -10,6 +10,7 @@ ARGV[4] result              encoded result, not compressed
 ARGV[5] discard_result      the same for follow-ups that need this run to complete
 ARGV[6] dead_reason         why it is listed as a dead letter, "" if it is not
 ARGV[7] fence               of the worker that gives it up, "" if nobody holds it
+ARGV[8] keep_ms             how long the ended runs are known
 
 Returns {code, ...}
   OK           1
@@ -36,5 +37,5 @@ if ARGV[6] ~= '' then
     'payload', redis.call('HGET', key('run', run_id), 'job') or '')
   redis.call('ZADD', root .. ':dead', now, run_id)
 end
-settle(lane, run_id, run, ARGV[2], ARGV[3], ARGV[4], ARGV[5], now)
+settle(lane, run_id, run, ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[8], now)
 return { 'OK', 1 }

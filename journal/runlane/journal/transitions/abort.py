@@ -16,6 +16,7 @@ async def abort(
 
     Raises:
         UnknownRunError: No such run.
+        DurabilityError: It was told so, and too few replicas confirmed it.
         ServerUnavailableError: The server is away.
     """
     request = AbortRequested(run_id=run_id, branch_id=branch_id, reason=reason)
@@ -30,6 +31,8 @@ async def abort(
         encode_body(request)[1],
         encode_result(result),
         encode_result(DISCARDED),
+        partition.keep_runs_ms,
+        barrier=True,
     )
     if code == b"UNKNOWN_RUN":
         raise UnknownRunError(run_id)

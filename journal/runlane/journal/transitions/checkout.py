@@ -17,7 +17,8 @@ class Checkout(Struct, frozen=True):
         abort_reason: Why the run is to stop; None if nobody asked.
         inc: Of the server now; records that it wrote before its last restart or promotion have
             another one in their ids.
-        entries: The session's first records, as stream entries.
+        entries: Stream entries from the head back to the last checkpoint, newest first; further
+            ones may have to be read.
     """
 
     head: str

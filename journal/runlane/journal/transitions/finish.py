@@ -6,19 +6,22 @@ from msgspec import Struct
 
 from runlane.journal.ids import new_request_id
 from runlane.journal.lease import Lease
-from runlane.journal.partition import Partition
-from runlane.journal.transitions.append import entry_args, write_refused
+from runlane.journal.partition import Partition, Patience
+from runlane.journal.transitions.append import write_refused
+from runlane.journal.transitions.entries import Written, as_stored, chained, entry_args
 from runlane.journal.transitions.settle import DISCARDED, encode_result
+from runlane.journal.wire.codec import encode_body
 from runlane.journal.wire.events import Event
 from runlane.journal.wire.records import AnyBody, RunFinished
 from runlane.journal.wire.results import AgentRunResult
+from runlane.journal.wire.tree import Checkpoint
 
 
 class Finished(Struct, frozen=True):
     """What came of a finish.
 
     Attributes:
-        head: Record id of `run_finished`; empty if the run has not ended.
+        head: Record id of the last record of the branch; empty if the run has not ended.
         abort_reason: An accepted abort that wins over this end; None if the run ended.
     """
 
@@ -31,9 +34,10 @@ async def finish(
     lease: Lease,
     result: AgentRunResult,
     *,
-    entries: Sequence[AnyBody | Event],
+    entries: Sequence[AnyBody | Event | Written],
     head: str,
-    retry_s: float,
+    retry_s: Patience,
+    checkpoint: Checkpoint | None = None,
 ) -> Finished:
     """End a run: its last records and `run_finished` in one step, and the lane goes on.
 
@@ -42,18 +46,22 @@ async def finish(
         lease: Proof that the caller may write.
         result: How the run ended.
         entries: Records that come before the end, oldest first; an event among them is heard at
-            its place and not kept.
+            its place and not kept, a record that was stored before is stored as it was.
         head: Record id of the record that the caller built on.
         retry_s: How long to go on while the server is away, in seconds.
+        checkpoint: What stands for the branch after the end; None leaves it out.
 
     Raises:
         SessionFencedError: The lease was lost; nothing was written.
         SessionConflictError: The branch has another head; nothing was written.
+        DurabilityError: The run ended, and too few replicas confirmed it in that time.
         SessionOutcomeUnknownError: No reply came in that time.
         ServerUnavailableError: The server is away, and nothing was sent.
     """
     request_id = new_request_id()
     end = RunFinished(run_id=lease.run_id, branch_id=lease.branch_id, result=result)
+    last = [*entries, as_stored(end, entries), *([checkpoint] if checkpoint else [])]
+    written = chained(lease.branch_id, head, last)
     code, *rest = await partition.transition(
         "finish",
         request_id,
@@ -65,11 +73,14 @@ async def finish(
         head,
         result.status,
         result.stop_reason,
-        encode_result(result),
+        encode_body(end)[1],
         encode_result(DISCARDED),
-        len(entries) + 1,
-        *entry_args(lease.branch_id, head, [*entries, end]),
+        partition.keep_runs_ms,
+        partition.cold_ms,
+        len(written),
+        *entry_args(written),
         retry_s=retry_s,
+        barrier=True,
     )
     if code in (b"OK", b"DUP"):
         return Finished(head=rest[0].decode())

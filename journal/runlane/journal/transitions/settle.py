@@ -52,6 +52,7 @@ async def settle(
         encode_result(DISCARDED),
         dead_reason,
         fence,
+        partition.keep_runs_ms,
     )
     if code == b"UNKNOWN_RUN":
         raise UnknownRunError(run_id)

@@ -11,7 +11,9 @@ from runlane.journal.errors import (
     IdempotencyConflictError,
     PayloadTooLargeError,
     RunlaneError,
+    SessionClosedError,
     UnknownAgentError,
+    UnknownBranchError,
 )
 from runlane.journal.partition import Partition
 from runlane.journal.wire.codec import encode, encode_body
@@ -58,10 +60,13 @@ async def submit(
         PayloadTooLargeError: The task is over the limit.
         IdempotencyConflictError: The key was used with another body.
         UnknownAgentError: No worker has ever served the agent.
+        UnknownBranchError: The session has no such branch.
+        SessionClosedError: The session is being deleted or imported.
         AgentMismatchError: The session belongs to another agent.
         ContinueRejectedError: The lane cannot be continued.
         FollowUpRejectedError: No run is active.
         InvalidInputError: The task cannot be stored.
+        DurabilityError: It was accepted, and too few replicas confirmed it.
         ServerUnavailableError: The server is away.
     """
     intent: JobType = _intent(job)
@@ -71,9 +76,6 @@ async def submit(
         raise PayloadTooLargeError(what="the task", size=len(task), limit=payload_bytes_max)
     queued = RunQueued(run_id=job.run_id, branch_id=job.branch_id, intent=intent, agent=job.agent)
     policy = job.failure_policy if isinstance(job, FollowUpJob) else FollowUpFailurePolicy.CONTINUE
-    digest = hashlib.sha256(
-        "|".join([job.branch_id, job.queue, intent, policy]).encode() + b"|" + task
-    ).hexdigest()
     code, *rest = await partition.transition(
         "submit",
         job.run_id,
@@ -86,15 +88,22 @@ async def submit(
         data,
         encode_body(queued)[1],
         hashlib.sha256(idempotency_key.encode()).hexdigest() if idempotency_key else "",
-        digest,
+        _digest(job, intent, policy, task),
         idempotency_s * 1000,
         policy,
         _CONTINUABLE,
+        partition.cold_ms,
+        barrier=True,
     )
     words = [word.decode() for word in rest]
     if code in (b"OK", b"EXISTS"):
         return Submitted(run_id=words[0], queued_id=words[1], created=code == b"OK")
     raise _refusal(code, words, job, idempotency_key)
+
+
+def _digest(job: AnyJob, intent: JobType, policy: FollowUpFailurePolicy, task: bytes) -> str:
+    place = "|".join([job.branch_id, job.queue, intent, policy])
+    return hashlib.sha256(place.encode() + b"|" + task).hexdigest()
 
 
 def _intent(job: AnyJob) -> JobType:
@@ -111,21 +120,28 @@ _CONTINUE_REFUSALS = {
 
 
 def _refusal(code: bytes, words: list[str], job: AnyJob, key: str | None) -> RunlaneError:
-    if code == b"IDEMPOTENCY_CONFLICT":
-        return IdempotencyConflictError(key=key or "", run_id=words[0])
-    if code == b"UNKNOWN_AGENT":
-        return UnknownAgentError(job.agent, tuple(sorted(words)))
-    if code == b"AGENT_MISMATCH":
-        return AgentMismatchError(session_id=job.session_id, agent=job.agent, bound_agent=words[0])
-    if code == b"AGENT_IDLE":
-        return FollowUpRejectedError(
-            session_id=job.session_id,
-            branch_id=job.branch_id,
-            receipt=ControlReceipt(run_id=job.run_id, status=ControlStatus.AGENT_IDLE),
-        )
-    return ContinueRejectedError(
-        session_id=job.session_id,
-        branch_id=job.branch_id,
-        reason=_CONTINUE_REFUSALS[code],
-        run_id=words[-1] if words else None,
-    )
+    session_id, branch_id = job.session_id, job.branch_id
+    match code:
+        case b"IDEMPOTENCY_CONFLICT":
+            error: RunlaneError = IdempotencyConflictError(key=key or "", run_id=words[0])
+        case b"UNKNOWN_AGENT":
+            error = UnknownAgentError(job.agent, tuple(sorted(words)))
+        case b"UNKNOWN_BRANCH":
+            error = UnknownBranchError(session_id, branch_id, known=tuple(words))
+        case b"SESSION_CLOSED":
+            error = SessionClosedError(session_id, words[0])
+        case b"AGENT_MISMATCH":
+            error = AgentMismatchError(session_id=session_id, agent=job.agent, bound_agent=words[0])
+        case b"AGENT_IDLE":
+            receipt = ControlReceipt(run_id=job.run_id, status=ControlStatus.AGENT_IDLE)
+            error = FollowUpRejectedError(
+                session_id=session_id, branch_id=branch_id, receipt=receipt
+            )
+        case _:
+            error = ContinueRejectedError(
+                session_id=session_id,
+                branch_id=branch_id,
+                reason=_CONTINUE_REFUSALS[code],
+                run_id=words[-1] if words else None,
+            )
+    return error

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from runlane.journal.wire.records import AttemptStarted, Record, RunFinished
+from runlane.journal.wire.records import CONTROL_BRANCH, AttemptStarted, Record, RunFinished
+from runlane.journal.wire.tree import Checkpoint, HistoryImported
 
 
 class EventKind(StrEnum):
@@ -14,6 +15,7 @@ class EventKind(StrEnum):
 
     RUN_QUEUED = "run_queued"
     ABORT_REQUESTED = "abort_requested"
+    LEASE_STOLEN = "lease_stolen"
     AGENT_STARTED = "agent_started"
     AGENT_CONTINUED = "agent_continued"
     SUPERSEDED = "superseded"
@@ -25,7 +27,14 @@ class EventKind(StrEnum):
     TOOL_PROGRESSED = "tool_progressed"
     TOOL_COMPLETED = "tool_completed"
     TURN_COMPLETED = "turn_completed"
+    MESSAGES_APPENDED = "messages_appended"
+    STEERING_APPLIED = "steering_applied"
     AGENT_FINISHED = "agent_finished"
+    BRANCH_CREATED = "branch_created"
+    BRANCH_PROMOTED = "branch_promoted"
+    COMPACTION_COMPLETED = "compaction_completed"
+    CHECKPOINT = "checkpoint"
+    HISTORY_IMPORTED = "history_imported"
     JOURNAL_RESET = "journal_reset"
 
 
@@ -39,6 +48,14 @@ _KIND_OF_RECORD = {
     "tool_started": EventKind.TOOL_STARTED,
     "tool_completed": EventKind.TOOL_COMPLETED,
     "run_finished": EventKind.AGENT_FINISHED,
+    "lease_stolen": EventKind.LEASE_STOLEN,
+    "messages_appended": EventKind.MESSAGES_APPENDED,
+    "steering_applied": EventKind.STEERING_APPLIED,
+    "branch_created": EventKind.BRANCH_CREATED,
+    "branch_promoted": EventKind.BRANCH_PROMOTED,
+    "compaction_applied": EventKind.COMPACTION_COMPLETED,
+    "checkpoint": EventKind.CHECKPOINT,
+    "history_imported": EventKind.HISTORY_IMPORTED,
 }
 
 
@@ -48,7 +65,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         session_id: The conversation.
         branch_id: The branch of the run.
-        run_id: The run; empty for `journal_reset`.
+        run_id: The run; empty for what belongs to none, such as `journal_reset`.
         kind: What happened.
         at_ms: Server time in milliseconds since the epoch (a worker's clock if provisional).
         attempt: The try that it belongs to; 0 before the first.
@@ -87,15 +104,20 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def event_of(session_id: str, record: Record) -> Event:
     """Return the committed event of a record: the same one live and in every replay."""
     body = record.body
-    payload: dict[str, Any] = msgspec.to_builtins(body)
+    # What stands for a whole branch repeats what was heard before: it is left out.
+    whole = isinstance(body, Checkpoint | HistoryImported)
+    branch_id = record.branch_id
+    if branch_id == CONTROL_BRANCH:
+        branch_id = getattr(body, "branch_id", branch_id)
+    payload: dict[str, Any] = {} if whole else msgspec.to_builtins(body)
     for place in ("run_id", "branch_id", "attempt", "turn"):
         payload.pop(place, None)
     if isinstance(body, AttemptStarted):
         payload["superseded_attempt"] = body.attempt - 1
     return Event(
         session_id=session_id,
-        branch_id=getattr(body, "branch_id", record.branch_id),
-        run_id=body.run_id,
+        branch_id=branch_id,
+        run_id=getattr(body, "run_id", ""),
         kind=_KIND_OF_RECORD[record.kind],
         at_ms=record.at_ms,
         attempt=getattr(body, "attempt", 0),

@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from runlane.journal.wire.blobs import BlobRef
+from runlane.journal.wire.bodies import InAttempt, RunBody
 from runlane.journal.wire.jobs import JobType
 from runlane.journal.wire.messages import (
     AssistantMessage,
@@ -15,6 +17,15 @@ from runlane.journal.wire.messages import (
     UserMessage,
 )
 from runlane.journal.wire.results import AgentRunResult
+from runlane.journal.wire.tree import (
+    BranchCreated,
+    BranchPromoted,
+    Checkpoint,
+    CompactionApplied,
+    HistoryImported,
+    MessagesAppended,
+    SteeringApplied,
+)
 
 CONTROL_BRANCH: Final = "@control"
 """The chain of a session for queue and control records; no branch head moves with it."""
@@ -25,6 +36,7 @@ class AttemptCause(StrEnum):
 
     CRASH = "crash"
     HAND_BACK = "hand_back"
+    STOLEN = "stolen"
 
 
 class ToolOutcome(StrEnum):
@@ -36,13 +48,7 @@ class ToolOutcome(StrEnum):
     UNKNOWN = "outcome_unknown"
 
 
-class Body(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The content of a record; every one belongs to a run."""
-
-    run_id: str
-
-
-class RunQueued(Body, frozen=True, kw_only=True):
+class RunQueued(RunBody, frozen=True, kw_only=True):
     """The run was accepted into the lane. On the control chain."""
 
     branch_id: str
@@ -50,17 +56,18 @@ class RunQueued(Body, frozen=True, kw_only=True):
     agent: str
 
 
-class AbortRequested(Body, frozen=True, kw_only=True):
+class AbortRequested(RunBody, frozen=True, kw_only=True):
     """Somebody asked for the run to stop. On the control chain."""
 
     branch_id: str
     reason: str
 
 
-class InAttempt(Body, frozen=True, kw_only=True):
-    """The content of a record that the worker of one attempt wrote."""
+class LeaseStolen(RunBody, frozen=True, kw_only=True):
+    """An operator took the lane from the worker that held it. On the control chain."""
 
-    attempt: int
+    branch_id: str
+    reason: str
 
 
 class RunStarted(InAttempt, frozen=True, kw_only=True):
@@ -117,24 +124,38 @@ class ToolStarted(InAttempt, frozen=True, kw_only=True):
 
 
 class ToolCompleted(InAttempt, frozen=True, kw_only=True):
-    """A tool call has its result, whatever it is."""
+    """A tool call has its result, whatever it is.
+
+    Attributes:
+        message: The result as the model reads it.
+        full: The whole content, where that was too large for the message.
+    """
 
     turn: int
     index: int
     outcome: ToolOutcome
     message: ToolMessage
+    full: BlobRef | None = None
 
 
-class RunFinished(Body, frozen=True, kw_only=True):
-    """The run reached its one end. On its branch, or on the control chain if it held no fence."""
+class RunFinished(RunBody, frozen=True, kw_only=True):
+    """The run reached its one end. On its branch, or on the control chain if it had not begun.
+
+    Attributes:
+        result: How it ended. Its output is left out where it is the text of the parent record,
+            an assistant message; readers put it back.
+        output_in_parent: Whether it was left out.
+    """
 
     branch_id: str
     result: AgentRunResult
+    output_in_parent: bool = False
 
 
 AnyBody = (
     RunQueued
     | AbortRequested
+    | LeaseStolen
     | RunStarted
     | RunContinued
     | AttemptStarted
@@ -142,12 +163,20 @@ AnyBody = (
     | ToolStarted
     | ToolCompleted
     | RunFinished
+    | MessagesAppended
+    | SteeringApplied
+    | BranchCreated
+    | BranchPromoted
+    | CompactionApplied
+    | Checkpoint
+    | HistoryImported
 )
 
 KINDS: Final[MappingProxyType[str, type[AnyBody]]] = MappingProxyType(
     {
         "run_queued": RunQueued,
         "abort_requested": AbortRequested,
+        "lease_stolen": LeaseStolen,
         "run_started": RunStarted,
         "run_continued": RunContinued,
         "attempt_started": AttemptStarted,
@@ -155,6 +184,13 @@ KINDS: Final[MappingProxyType[str, type[AnyBody]]] = MappingProxyType(
         "tool_started": ToolStarted,
         "tool_completed": ToolCompleted,
         "run_finished": RunFinished,
+        "messages_appended": MessagesAppended,
+        "steering_applied": SteeringApplied,
+        "branch_created": BranchCreated,
+        "branch_promoted": BranchPromoted,
+        "compaction_applied": CompactionApplied,
+        "checkpoint": Checkpoint,
+        "history_imported": HistoryImported,
     }
 )
 KIND_OF: Final = MappingProxyType({body: kind for kind, body in KINDS.items()})
@@ -166,7 +202,8 @@ class Record(Struct, frozen=True, kw_only=True):
     Attributes:
         revision: Its number in the session, from 1, without gaps.
         record_id: `<revision>-<inc>.<hash>`; the hash covers the whole history of the branch.
-        parent_id: The record before it on its branch; empty for the first.
+        parent_id: The record before it on its branch, or the one that the branch goes on from;
+            empty for the first.
         branch_id: Its branch, or `@control`.
         kind: A key of `KINDS`.
         at_ms: Server time of the append, in milliseconds since the epoch; for people to read.

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from runlane.journal.errors import AgentRunError
 from runlane.journal.wire.messages import ModelUsage
@@ -88,12 +89,16 @@ class RunUsage(Struct, frozen=True, omit_defaults=True):
     """Tokens of a whole run. What was not reported is unknown, not zero.
 
     Attributes:
+        cache_read_tokens: None if a request with usage did not report it; so are the next two.
         request_count: Model requests that were sent.
         reported_request_count: Those of them whose usage is included here.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
     request_count: int = 0
     reported_request_count: int = 0
 
@@ -109,12 +114,23 @@ class RunUsage(Struct, frozen=True, omit_defaults=True):
 
     def plus(self, usage: ModelUsage | None) -> "RunUsage":
         """Return this usage with one more request, whose usage may be unknown."""
+        if usage is None:
+            return replace(self, request_count=self.request_count + 1)
         return RunUsage(
-            input_tokens=self.input_tokens + (usage.input_tokens if usage else 0),
-            output_tokens=self.output_tokens + (usage.output_tokens if usage else 0),
+            input_tokens=self.input_tokens + usage.input_tokens,
+            output_tokens=self.output_tokens + usage.output_tokens,
+            cache_read_tokens=self._optional(self.cache_read_tokens, usage.cache_read_tokens),
+            cache_write_tokens=self._optional(self.cache_write_tokens, usage.cache_write_tokens),
+            reasoning_tokens=self._optional(self.reasoning_tokens, usage.reasoning_tokens),
             request_count=self.request_count + 1,
-            reported_request_count=self.reported_request_count + (1 if usage else 0),
+            reported_request_count=self.reported_request_count + 1,
         )
+
+    def _optional(self, so_far: int | None, more: int | None) -> int | None:
+        """Return a sum that is unknown for ever once a request with usage left it out."""
+        if more is None or (so_far is None and self.reported_request_count):
+            return None
+        return (so_far or 0) + more
 
 
 class AgentRunResult(Struct, frozen=True, omit_defaults=True):

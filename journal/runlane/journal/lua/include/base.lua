@@ -24,6 +24,12 @@ local function read_lane(session, branch)
   return { name = name, active = fields[2] or '', fence = fields[3] or '' }, nil
 end
 
+-- A session that is being deleted or imported takes no new work.
+local function refuse_closed(session)
+  local state = redis.call('HGET', key('s', session), 'state')
+  if state and state ~= '' then return { 'SESSION_CLOSED', state } end
+end
+
 -- A worker is live until its lease ends; what is known of it is kept a little longer.
 local function keep_worker(worker, now, lease_ms)
   redis.call('ZADD', root .. ':workers', now + lease_ms, worker)

@@ -2,6 +2,11 @@
 -- the end of its lease as the score, so that it becomes due by itself when its worker goes silent.
 local WAKE_TOKENS_MAX = 64
 
+-- A hold keeps a lane to itself and executes nothing. It lies in this queue while it is the head of
+-- its lane: nobody claims it, and once it is due, its holder has gone silent and it is dropped.
+local HOLDS = '@hold'
+local HOLD_WAKE_MS = 60000
+
 local function wake(queue, tokens)
   local list = key('wake', queue)
   for _ = 1, tokens do
@@ -32,8 +37,24 @@ local function read_run(run_id)
     submitted = f[7], started = f[8], policy = f[9], abort = f[10] or nil, worker = f[11] or '' }
 end
 
+local function is_hold(run_id)
+  return redis.call('HGET', key('run', run_id), 'queue') == HOLDS
+end
+
+-- Whoever waits for a lane listens to a list of its own.
+local function wake_holder(run_id)
+  local list = key('wake', HOLDS .. '/' .. run_id)
+  redis.call('LPUSH', list, '1')
+  redis.call('PEXPIRE', list, HOLD_WAKE_MS)
+end
+
+-- Offers the lane to its new head: to the workers of a queue, or to the holder that waits for it.
 local function enqueue(run_id, run, score)
   redis.call('SADD', root .. ':queues', run.queue)
+  if run.queue == HOLDS then
+    redis.call('ZADD', key('q', HOLDS), score + redis.call('HGET', key('run', run_id), 'lease_ms'), run_id)
+    return wake_holder(run_id)
+  end
   redis.call('ZADD', key('q', run.queue), score, run_id)
   mirror_job(run_id, run)
   wake(run.queue, 1)
