@@ -5,10 +5,12 @@ import gc
 import os
 import threading
 from contextlib import ExitStack
+from pathlib import Path
 
 import click
 import structlog
 import uvloop
+from msgspec.structs import replace
 
 from runlane.journal.server import launch
 from runlane.journal.settings import Settings, load_settings
@@ -104,8 +106,12 @@ def dev(app: str, max_runs: int | None, lease_ms: int | None, port: int) -> None
         if url is None:
             server = stack.enter_context(launch(settings.data_dir, port=port))
             url = server.url
+            if settings.archive is None:
+                folder = Path(settings.data_dir, "archive").absolute()
+                settings = replace(settings, archive=str(folder))
             click.echo(f"{server.version} on {url}, data in {settings.data_dir}/")
             click.echo(f"in another terminal:\n  export RUNLANE_REDIS_URL={url}")
+            click.echo(f"  export RUNLANE_ARCHIVE={settings.archive}")
         click.echo(f"  {own_name()} run my-session 'Hello' --agent {next(iter(loaded.agents))}")
         serve(loaded, url, settings)
     leave()

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
-from redis import Redis
 
+from runlane.journal.link import CONNECT_TIMEOUT_S, blocking_client_for
 from runlane.journal.server import launch
 from runlane.journal.settings import Settings, load_settings
 from runlane.worker.demo.errors import DemoError
@@ -135,7 +135,7 @@ class _Keys:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if not _failed(kind):
-            with Redis.from_url(self._url) as client:
+            with blocking_client_for(self._url, timeout_s=CONNECT_TIMEOUT_S) as client:
                 pattern = f"{self._prefix}:*"
                 for key in cast("Iterator[bytes]", client.scan_iter(pattern, count=1000)):
                     client.unlink(key, *_arq_mirrors(key))

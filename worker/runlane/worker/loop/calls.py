@@ -83,6 +83,7 @@ class _Turn:
             result = await self._result(index, call)
             if isinstance(result, Ending):
                 return result
+            result = await self._kept(result)
             self.pending.append(self._completed(index, call, result))
             if result.control is not ToolControl.CONTINUE:
                 return self._end(_CONTROL_ENDS[result.control], output=result.output)
@@ -107,6 +108,14 @@ class _Turn:
         result = await self.agent.tools.execute(prepared, self._context(index, call))
         kill_point("after_tool_ran")
         return result
+
+    async def _kept(self, result: ToolResult) -> ToolResult:
+        """Keep the whole content of a result that was cut."""
+        if result.oversize is None:
+            return result
+        ref = await self.session.keep(*result.oversize.first(self.session.blob_bytes_max))
+        kill_point("after_content_kept")
+        return result.kept_as(ref)
 
     def _may_have_happened(self, index: int, prepared: PreparedCall | ToolFailure) -> bool:
         started = self.interrupted.get(index)
@@ -183,6 +192,7 @@ class _Turn:
                 content=result.content,
                 is_error=result.is_error,
             ),
+            full=result.full,
         )
 
     def _context(self, index: int, call: ModelToolCall) -> ToolContext:

@@ -42,7 +42,7 @@ async def orchestrate(agent: Agent, session: RunSession) -> Ending:
     while True:
         if session.cancellation.cancelled:
             return Ending(StopReason.EXTERNAL_ABORT, error=session.cancellation.reason)
-        session.check_drain()
+        await session.reach_turn_boundary()
         if run.turn >= agent.runtime_policy.max_steps:
             return Ending(
                 StopReason.MAX_STEPS, error=f"the run took its {run.turn} permitted turns"

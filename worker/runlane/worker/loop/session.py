@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 from runlane.journal.projection import Projection
+from runlane.journal.wire.blobs import BlobRef
 from runlane.journal.wire.events import EventKind
 from runlane.journal.wire.records import AnyBody
 from runlane.worker.control import CancellationToken
@@ -24,6 +25,7 @@ class RunSession(Protocol):
         cancellation: Set when the run is to stop.
         server_changed: The server restarted or failed over since the run's last response, so that
             an intent for one of its calls may be lost.
+        blob_bytes_max: The largest content that `keep` takes.
     """
 
     run_id: str
@@ -33,12 +35,21 @@ class RunSession(Protocol):
     projection: Projection
     cancellation: CancellationToken
     server_changed: bool
+    blob_bytes_max: int
 
     async def commit(self, *bodies: AnyBody) -> None:
         """Journal records and fold them into `projection`; all or none.
 
         Raises:
             WriteRefusedError: The lease was lost; nothing was written, and nothing may be.
+        """
+        ...
+
+    async def keep(self, content: bytes, media_type: str) -> BlobRef:
+        """Keep content that is too large for a record; the next commit is to name it.
+
+        Raises:
+            WriteRefusedError: The lease was lost; nothing was kept, and nothing may be written.
         """
         ...
 
@@ -58,10 +69,11 @@ class RunSession(Protocol):
         """
         ...
 
-    def check_drain(self) -> None:
-        """Raise at a turn boundary if the worker stops.
+    async def reach_turn_boundary(self) -> None:
+        """Between two turns: keep the journal short, and raise if the worker stops.
 
         Raises:
             HandBackSignal: It does.
+            WriteRefusedError: The lease was lost.
         """
         ...

@@ -6,11 +6,10 @@ import time
 from typing import Final
 
 import structlog
-from redis import Redis
 from redis.exceptions import RedisError
 
 from runlane.journal.keys import Keys
-from runlane.journal.link import CONNECT_TIMEOUT_S
+from runlane.journal.link import blocking_client_for
 from runlane.journal.transitions import Renewal, renew
 from runlane.worker.session.held import HeldLease
 
@@ -36,11 +35,7 @@ class LeaseKeeper:
     def __init__(
         self, url: str, keys: Keys, *, worker_id: str, lease_ms: int, stall_limit_s: float
     ) -> None:
-        self._client = Redis.from_url(
-            url,
-            socket_timeout=max(lease_ms / 3000, 0.5),
-            socket_connect_timeout=min(CONNECT_TIMEOUT_S, max(lease_ms / 3000, 0.5)),
-        )
+        self._client = blocking_client_for(url, timeout_s=max(lease_ms / 3000, 0.5))
         self._keys = keys
         self._worker_id = worker_id
         self._lease_ms = lease_ms
@@ -70,9 +65,12 @@ class LeaseKeeper:
         self._client.close()
 
     def add(self, held: HeldLease) -> None:
-        """Keep a lease from now on."""
+        """Keep a lease from now on; an earlier one of the same run is lost."""
         with self._lock:
+            before = self._held.get(held.lease.run_id)
             self._held[held.lease.run_id] = held
+        if before is not None:
+            before.lose("this worker has claimed the run again")
 
     def remove(self, held: HeldLease) -> None:
         """Keep it no longer."""
@@ -106,7 +104,7 @@ class LeaseKeeper:
                 logger.error("event_loop_stalled", seconds=round(stalled_s, 1))
                 continue
             with self._lock:
-                held = list(self._held.values())
+                held = [each for each in self._held.values() if not each.lost]
             if not self._renew(held):
                 pause_s = self._lease_ms / 30_000
 

@@ -76,10 +76,22 @@ class WakeUps:
         return None if taken is None else str(taken[0], "utf-8")
 
 
-async def follow_control(url: str, channel: str, deliver: Callable[[str, str], None]) -> None:
-    """Call `deliver(run_id, reason)` for each run that is to stop, until cancelled.
+async def follow_control(
+    url: str,
+    channel: str,
+    *,
+    abort: Callable[[str, str], None],
+    lose: Callable[[str, str, str], None],
+) -> None:
+    """Hear what becomes of this worker's runs, until cancelled.
 
     A message that is missed comes with the next renewal or append.
+
+    Args:
+        url: The server.
+        channel: Of this worker.
+        abort: Called with run id and reason for each run that is to stop.
+        lose: Called with run id, fence and reason for each lease that was taken away.
     """
     delay = 0.05
     while True:
@@ -89,8 +101,12 @@ async def follow_control(url: str, channel: str, deliver: Callable[[str, str], N
             await pubsub.subscribe(channel)
             async for message in pubsub.listen():
                 delay = 0.05
-                run_id, _, reason = message["data"].decode().partition("\0")
-                deliver(run_id, reason)
+                run_id, _, rest = message["data"].decode().partition("\0")
+                if run_id:
+                    abort(run_id, rest)
+                else:
+                    stolen_id, fence, reason = rest.split("\0", 2)
+                    lose(stolen_id, fence, reason)
         except LOST as error:
             logger.info("control_channel_lost", error=str(error))
         finally:

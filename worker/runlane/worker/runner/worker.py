@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from arq.connections import RedisSettings
 from arq.worker import Worker, func
 
 from runlane.journal.errors import ServerError, ServerUnavailableError, WriteRefusedError
@@ -27,7 +26,9 @@ from runlane.worker.app import Agent, App, AppLoadError
 from runlane.worker.control import CancellationToken
 from runlane.worker.loop.session import HandBackSignal
 from runlane.worker.runner.leases import LeaseKeeper
+from runlane.worker.runner.losses import Losses
 from runlane.worker.runner.signals import WakeUps, follow_control
+from runlane.worker.runner.upkeep import Upkeep
 from runlane.worker.session.execute import execute, give_back
 from runlane.worker.session.held import HeldLease
 
@@ -79,7 +80,7 @@ class RunlaneWorker(Worker):
         self.settings = settings
         self.worker_id = f"{socket.gethostname()}-{os.getpid()}-{new_request_id()[:6]}"
         self._url = url
-        self._partition = Partition(url, prefix=settings.prefix, retry_s=settings.retry_s)
+        self._partition = Partition.of(url, settings)
         self._queues = [queue for agent in app.agents.values() for queue in agent.queues]
         self._draining = asyncio.Event()
         self._slot_freed = asyncio.Event()
@@ -87,7 +88,6 @@ class RunlaneWorker(Worker):
         super().__init__(
             functions=[func(_claimed_by_lease, name="run")],
             queue_name=keys.queue(self._queues[0]),
-            redis_settings=RedisSettings.from_dsn(url),
             max_jobs=settings.max_runs,
             handle_signals=handle_signals,
             job_serializer=msgspec.msgpack.encode,
@@ -101,16 +101,21 @@ class RunlaneWorker(Worker):
             stall_limit_s=settings.stall_limit_s,
         )
         self._wake_ups = WakeUps(url, [keys.wake(queue) for queue in self._queues])
+        self._losses = Losses()
+        self._upkeep = Upkeep(self._partition, settings, self.worker_id)
 
     async def main(self) -> None:
         """Serve until told to stop, then drain; a server that is away is waited for.
 
         Raises:
             ServerUnsuitableError: The server cannot be used.
+            ArchiveMismatchError: The archive is not this deployment's.
             AppLoadError: An agent does not start.
         """
         async with AsyncExitStack() as stack:
             if not await self._reach(lambda: self._partition.open(retry_s=0)):
+                return
+            if not await self._reach(self._upkeep.check_archive):
                 return
             for agent in self.app.agents.values():
                 await _startup(agent)
@@ -120,11 +125,18 @@ class RunlaneWorker(Worker):
             self._leases.start()
             stack.push_async_callback(self._leases.stop)
             control = asyncio.create_task(
-                follow_control(self._url, self._partition.keys.control(self.worker_id), self._abort)
+                follow_control(
+                    self._url,
+                    self._partition.keys.control(self.worker_id),
+                    abort=self._abort,
+                    lose=self._lose,
+                )
             )
             stack.callback(control.cancel)
             staying = asyncio.create_task(self._stay_registered())
             stack.callback(staying.cancel)
+            upkeep = asyncio.create_task(self._upkeep.run())
+            stack.callback(upkeep.cancel)
             logger.info("worker_started", worker_id=self.worker_id, agents=sorted(self.app.agents))
             try:
                 await self._serve()
@@ -258,6 +270,8 @@ class RunlaneWorker(Worker):
         self._leases.remove(held)
         metrics.RUNS_ACTIVE.dec()
         self._slot_freed.set()
+        if held.afterwards is not None:
+            self._losses.look(held.lease.run_id, held.afterwards)
 
     async def _carry_on(self, held: HeldLease, job: bytes) -> None:
         lease = held.lease
@@ -293,6 +307,11 @@ class RunlaneWorker(Worker):
         if held is not None:
             held.cancellation.cancel(reason)
 
+    def _lose(self, run_id: str, fence: str, reason: str) -> None:
+        held = self._leases.find(run_id)
+        if held is not None and held.lease.fence == fence:
+            held.lose(f"the lane was taken away ({reason})")
+
     async def _drain(self) -> None:
         self._draining.set()
         await self._wake_ups.close()
@@ -301,6 +320,7 @@ class RunlaneWorker(Worker):
         for task in self.tasks.values():
             task.cancel()
         await self._until_idle(LAST_WORDS_S + 1)
+        await self._losses.stop(LAST_WORDS_S)
         await self._leases.stop()  # each renewal keeps this worker registered
         try:
             await self._register(0, retry_s=1)  # it would expire by itself

@@ -1,20 +1,26 @@
 """One attempt of one run, from the claim to the end, top to bottom."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Final
 
 import structlog
 
+from runlane.journal.archive.segment import Entry
+from runlane.journal.checkpoints import Growth
 from runlane.journal.errors import (
+    ArchiveError,
+    ServerError,
     ServerUnavailableError,
     UndecodableError,
     WriteRefusedError,
 )
 from runlane.journal.kill_points import kill_point
+from runlane.journal.lease import Lease
 from runlane.journal.partition import Partition
+from runlane.journal.path import Path, read_path
 from runlane.journal.projection import Projection
-from runlane.journal.reader import PAGE, read_records, record_of
+from runlane.journal.reader import PAGE, entry_of
 from runlane.journal.record_order import RecordOrderError
 from runlane.journal.transitions import Checkout, checkout, hand_back, settle
 from runlane.journal.wire.codec import decode_job
@@ -24,7 +30,6 @@ from runlane.journal.wire.records import (
     AnyBody,
     AttemptStarted,
     MessageAppended,
-    Record,
     RunContinued,
     RunStarted,
 )
@@ -35,8 +40,14 @@ from runlane.worker.loop.orchestrator import orchestrate
 from runlane.worker.loop.session import HandBackSignal
 from runlane.worker.session.held import HeldLease, LeaseLostError
 from runlane.worker.session.run_session import JournaledRun
+from runlane.worker.session.trail import Trail, id_of
 from runlane.worker.tools.execution import asked_to_stop
 from runlane.worker.tools.texts import describe
+
+ARCHIVE_RETRY_MAX_S: Final = 5.0
+
+LOOK_S: Final = 5.0
+"""How long a run that is given up is held up by a server that does not answer."""
 
 logger = structlog.get_logger(__name__)
 
@@ -53,12 +64,14 @@ async def execute(
 
     Raises:
         WriteRefusedError: The lease was lost; the run goes on elsewhere.
+        SessionDivergedError: It was, and the server has lost records of it.
         HandBackSignal: The worker stops, and the run is at a turn boundary.
     """
     kill_point("after_claim")
     try:
         job = decode_job(job_data)
-        checked_out, projection, response_inc = await _check_out(partition, held)
+        checked_out, path, trail = await _check_out(partition, held)
+        projection = path.project()
     except (UndecodableError, RecordOrderError) as error:
         return await _dead_letter(partition, held, str(error))
     kill_point("after_checkout")
@@ -68,14 +81,18 @@ async def execute(
         held,
         agent.name,
         projection=projection,
-        head=checked_out.head,
-        server_changed=response_inc not in ("", checked_out.inc),
+        trail=trail,
+        growth=Growth(path.distance, path.size, path.checkpoint_size),
+        server_changed=_server_changed(path, held.lease, checked_out.inc),
     )
     try:
         await run.commit(_beginning(job, agent, held, projection, worker_id), progress=False)
         kill_point("after_run_started")
         ending = await _carry_on(agent, run)
         return await _end(run, ending)
+    except (WriteRefusedError, HandBackSignal, asyncio.CancelledError) as reason:
+        await _look_for_losses(run, held, reason)
+        raise
     finally:
         await run.close()
 
@@ -90,35 +107,60 @@ async def give_back(partition: Partition, held: HeldLease, *, retry_s: float) ->
         logger.warning("hand_back_failed", run_id=held.lease.run_id, error=str(error))
 
 
-async def _check_out(partition: Partition, held: HeldLease) -> tuple[Checkout, Projection, str]:
-    """Return the branch, and the inc of the run's last response: "" if it has none."""
+async def _check_out(partition: Partition, held: HeldLease) -> tuple[Checkout, Path, Trail]:
     lease = held.lease
-    projection = Projection(lease.branch_id)
-    response_inc = ""
     try:
         checked_out = await checkout(partition, lease, page=PAGE)
-        async for record in _records(partition, lease.session_id, checked_out.entries):
-            projection.add(record.branch_id, record.body)
-            if isinstance(record.body, MessageAppended) and record.body.run_id == lease.run_id:
-                response_inc = record.inc
+        entries = [entry_of(raw) for raw in checked_out.entries]
+        path = await _read_path(partition, held, checked_out.head, entries)
     except ServerUnavailableError as error:
         raise LeaseLostError(lease.run_id, f"the checkout got no answer ({error})") from error
     if checked_out.abort_reason is not None:
         held.cancellation.cancel(checked_out.abort_reason)
-    return checked_out, projection, response_inc
+    known = {record.record_id for record in path.records}
+    read = [entry for entry in reversed(entries) if id_of(entry) in known]
+    return checked_out, path, Trail(lease.branch_id, checked_out.head, read)
 
 
-async def _records(
-    partition: Partition, session_id: str, first_page: list[Any]
-) -> AsyncIterator[Record]:
-    after = 0
-    for entry in first_page:
-        record = record_of(entry)
-        after = record.revision
-        yield record
-    if len(first_page) == PAGE:
-        async for record in read_records(partition, session_id, after=after):
-            yield record
+async def _read_path(
+    partition: Partition, held: HeldLease, head: str, entries: list[Entry]
+) -> Path:
+    """Read the path to the head; an archive that is away is waited for while the run is held."""
+    delay = 0.1
+    while True:
+        try:
+            return await read_path(partition, held.lease.session_id, head, entries=entries)
+        except UndecodableError:
+            raise
+        except ArchiveError as error:
+            if held.draining.is_set():
+                raise HandBackSignal from error
+            logger.warning("waiting_for_archive", run_id=held.lease.run_id, error=str(error))
+        held.check()
+        await asyncio.sleep(delay)
+        delay = min(2 * delay, ARCHIVE_RETRY_MAX_S)
+
+
+async def _look_for_losses(run: JournaledRun, held: HeldLease, reason: BaseException) -> None:
+    """Look at once if the server answers, or else once it does."""
+    if held.lost or isinstance(reason, LeaseLostError):
+        held.afterwards = run.look_for_losses
+        return
+    try:
+        async with asyncio.timeout(LOOK_S):
+            await run.look_for_losses()
+    except (TimeoutError, ServerError):
+        held.afterwards = run.look_for_losses
+
+
+def _server_changed(path: Path, lease: Lease, inc: str) -> bool:
+    """Return whether the server restarted or failed over since the run's last response."""
+    responses = (
+        record.inc
+        for record in reversed(path.records)
+        if isinstance(record.body, MessageAppended) and record.body.run_id == lease.run_id
+    )
+    return next(responses, inc) != inc
 
 
 def _beginning(

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from runlane.journal.errors import WriteRefusedError
@@ -31,6 +32,7 @@ class HeldLease:
             lease was held.
         lost: Why the lease is not held any more; empty while it is.
         task: The task that executes the run.
+        afterwards: What is left to be done once the run was given up, while the server was away.
     """
 
     lease: Lease
@@ -40,6 +42,7 @@ class HeldLease:
     ending: bool = False
     lost: str = ""
     task: "asyncio.Task[None] | None" = field(default=None, repr=False)
+    afterwards: Callable[[], Awaitable[None]] | None = field(default=None, repr=False)
 
     @property
     def remaining_s(self) -> float:

@@ -1,18 +1,28 @@
 """One attempt of one run: the loop's view of the journal."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
-from runlane.journal.errors import ServerError
+from runlane.journal.checkpoints import Growth
+from runlane.journal.errors import ServerError, SessionConflictError, SessionFencedError
+from runlane.journal.kill_points import kill_point
 from runlane.journal.partition import Partition
 from runlane.journal.projection import Projection
-from runlane.journal.transitions import append, finish
+from runlane.journal.transitions import Appended, Finished, append, finish, put_blob
+from runlane.journal.transitions.entries import Written
+from runlane.journal.wire.blobs import BlobRef
 from runlane.journal.wire.events import Event, EventKind
-from runlane.journal.wire.records import AnyBody
+from runlane.journal.wire.records import AnyBody, RunFinished
 from runlane.journal.wire.results import AgentRunResult
+from runlane.journal.wire.tree import Checkpoint, CompactionApplied
 from runlane.worker.loop.ending import Ending
 from runlane.worker.loop.session import HandBackSignal
+from runlane.worker.session.diverged import keep_aside, lost_suffix
 from runlane.worker.session.held import HeldLease, LeaseLostError
 from runlane.worker.session.publisher import Publisher
+from runlane.worker.session.trail import Loss, Trail, revision_of
+
+T = TypeVar("T")
 
 
 class JournaledRun:
@@ -22,7 +32,8 @@ class JournaledRun:
         partition: Where the session lives.
         held: The lease.
         projection: The branch as it was checked out.
-        head: Record id of its last record.
+        trail: The records that lead to its head.
+        growth: How far it has grown since its last checkpoint.
         server_changed: Whether the server restarted or failed over since the run's last response.
     """
 
@@ -33,7 +44,8 @@ class JournaledRun:
         agent_name: str,
         *,
         projection: Projection,
-        head: str,
+        trail: Trail,
+        growth: Growth,
         server_changed: bool,
     ) -> None:
         self.run_id = held.lease.run_id
@@ -43,9 +55,11 @@ class JournaledRun:
         self.cancellation = held.cancellation
         self.projection = projection
         self.server_changed = server_changed
+        self.blob_bytes_max = partition.blob_bytes_max
         self._partition = partition
         self._held = held
-        self._head = head
+        self._trail = trail
+        self._growth = growth
         self._publisher = Publisher(partition, held)
 
     async def commit(self, *bodies: AnyBody, progress: bool = True) -> None:
@@ -56,22 +70,30 @@ class JournaledRun:
         """
         entries: list[AnyBody | Event] = [*await self._publisher.take(), *bodies]
         self._held.check()
-        try:
-            self._head, abort_reason = await append(
+        before = self._trail.head
+
+        async def write(head: str, lost: list[Written]) -> Appended:
+            appended = await append(
                 self._partition,
                 self._held.lease,
-                entries,
-                head=self._head,
+                [*lost, *entries],
+                head=head,
                 progress=progress,
-                retry_s=max(self._held.remaining_s, 0),
+                retry_s=lambda: self._held.remaining_s,  # it grows with each renewal
             )
-        except ServerError as error:
-            raise LeaseLostError(self.run_id, f"its records were not taken ({error})") from error
+            self._trail.add(appended, base=head)
+            return appended
+
+        appended = await self._write(write)
         self._publisher.committed()
+        size = sum(len(each.data) for each in appended.written if each.kind)
+        self._growth.add(distance=revision_of(appended.head) - revision_of(before), size=size)
+        if isinstance(bodies[-1], Checkpoint | CompactionApplied):
+            self._growth.restart(len(appended.written[-1].data))
         for body in bodies:
-            self.projection.add(self._held.lease.branch_id, body)
-        if abort_reason is not None:
-            self.cancellation.cancel(abort_reason)
+            self.projection.add(body, before)
+        if appended.abort_reason is not None:
+            self.cancellation.cancel(appended.abort_reason)
 
     async def finish(self, ending: Ending, result: AgentRunResult) -> str | None:
         """End the run with its last records; return the reason of an abort that wins over it.
@@ -84,20 +106,46 @@ class JournaledRun:
             self.emit(EventKind.TURN_COMPLETED, ending.turn)
             entries += await self._publisher.take()
         self._held.check()
+        checkpoint = None
+        if self._growth.due:
+            end = RunFinished(
+                run_id=self.run_id, branch_id=self._held.lease.branch_id, result=result
+            )
+            checkpoint = self.projection.after([*ending.last, end]).checkpoint()
         self._held.ending = True
-        try:
-            finished = await finish(
+
+        async def write(head: str, lost: list[Written]) -> Finished:
+            return await finish(
                 self._partition,
                 self._held.lease,
                 result,
-                entries=entries,
-                head=self._head,
+                entries=[*lost, *entries],
+                head=head,
+                retry_s=lambda: self._held.remaining_s,  # it grows with each renewal
+                checkpoint=checkpoint,
+            )
+
+        finished = await self._write(write)
+        self._held.ending = finished.abort_reason is None
+        return finished.abort_reason
+
+    async def keep(self, content: bytes, media_type: str) -> BlobRef:
+        """Keep content beside the journal; the next commit is to name it.
+
+        Raises:
+            WriteRefusedError: The lease was lost; nothing was kept.
+        """
+        self._held.check()
+        try:
+            return await put_blob(
+                self._partition,
+                self._held.lease,
+                content,
+                media_type,
                 retry_s=max(self._held.remaining_s, 0),
             )
         except ServerError as error:
-            raise LeaseLostError(self.run_id, f"its records were not taken ({error})") from error
-        self._held.ending = finished.abort_reason is None
-        return finished.abort_reason
+            raise LeaseLostError(self.run_id, f"its content was not taken ({error})") from error
 
     def emit(self, kind: EventKind, turn: int, payload: dict[str, Any] | None = None) -> None:
         """Let subscribers hear a provisional event."""
@@ -115,15 +163,66 @@ class JournaledRun:
         """
         self._held.check()
 
-    def check_drain(self) -> None:
-        """Raise if the worker stops.
+    async def reach_turn_boundary(self) -> None:
+        """Write a checkpoint if one is due; raise if the worker stops.
 
         Raises:
             HandBackSignal: It does.
+            WriteRefusedError: The lease was lost.
         """
         if self._held.draining.is_set():
             raise HandBackSignal
+        run = self.projection.open_run
+        begun = run is not None and run.turn > 0  # the end of a short run takes one along
+        if begun and self._growth.due and (checkpoint := self.projection.checkpoint()):
+            await self.commit(checkpoint)
+            kill_point("after_checkpoint")
+
+    async def look_for_losses(self) -> None:
+        """Look whether the server still has what it acknowledged, as the run is given up.
+
+        Raises:
+            SessionDivergedError: It has not, and somebody else may hold the lane.
+            UndecodableError: A record is damaged.
+            ArchiveError: Archived records cannot be read.
+            ServerUnavailableError: The server is away.
+        """
+        loss = await self._trail.find_loss(self._partition, self.session_id)
+        if loss is None or await self._restore(loss):
+            return
+        error = await keep_aside(
+            self._partition, self._held.lease, self.agent_name, self._trail, loss
+        )
+        if error is not None:
+            raise error
 
     async def close(self) -> None:
         """Stop publishing."""
         await self._publisher.close()
+
+    async def _write(self, write: Callable[[str, list[Written]], Awaitable[T]]) -> T:
+        """Write on the head; if the server has lost records, on what it has, those first."""
+        try:
+            try:
+                return await write(self._trail.head, [])
+            except SessionConflictError:
+                loss = await self._trail.find_loss(self._partition, self.session_id)
+                lost = loss and await lost_suffix(self._partition, self._held.lease, loss)
+                if not (loss and lost):
+                    raise
+                return await write(loss.base_id, lost)
+        except ServerError as error:
+            raise LeaseLostError(self.run_id, f"its records were not taken ({error})") from error
+
+    async def _restore(self, loss: Loss) -> bool:
+        """Append again what was lost, if the lane is still ours; return whether it was."""
+        lease = self._held.lease
+        try:
+            lost = await lost_suffix(self._partition, lease, loss)
+            if lost:
+                await append(
+                    self._partition, lease, lost, head=loss.base_id, progress=False, retry_s=None
+                )
+        except SessionFencedError:
+            return False
+        return bool(lost)

@@ -9,6 +9,8 @@ import msgspec
 BUILTINS: Final = partial(msgspec.to_builtins, enc_hook=str)
 DESCRIPTION_BYTES_MAX: Final = 4000
 """Of what an exception says; with the marker of a cut it still fits into a tool result's error."""
+_CONTINUES: Final = 0b10
+"""The first two bits of a UTF-8 byte that goes on with a character."""
 
 
 def json_text(data: Any) -> str:
@@ -32,17 +34,27 @@ def storable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def cut(text: str, bytes_max: int) -> str:
+def cut(text: str, bytes_max: int, *, note: str = "") -> str:
     """Return storable `text`, or its first `bytes_max` bytes and how much is missing.
 
-    The cut falls between two characters; the marker comes on top of the limit.
+    The cut falls between two characters; the marker comes on top of the limit, and `note` ends it.
     """
     encoded = text.encode()
     if len(encoded) <= bytes_max:
         return text
-    kept = encoded[:bytes_max].decode(errors="ignore")
-    missing = len(encoded) - len(kept.encode())
-    return f"{kept}\n[cut: {missing} of {len(encoded)} bytes are missing]"
+    kept = first_bytes(encoded, bytes_max)
+    missing = len(encoded) - len(kept)
+    return f"{kept.decode()}\n[cut: {missing} of {len(encoded)} bytes are missing{note}]"
+
+
+def first_bytes(encoded: bytes, bytes_max: int) -> bytes:
+    """Return at most the first `bytes_max` bytes of UTF-8 text, and no part of a character."""
+    if len(encoded) <= bytes_max:
+        return encoded
+    end = bytes_max
+    while encoded[end] >> 6 == _CONTINUES:
+        end -= 1
+    return encoded[:end]
 
 
 def said(error: BaseException) -> str:
