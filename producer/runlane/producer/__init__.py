@@ -3,55 +3,92 @@
 from runlane.journal.errors import (
     AgentMismatchError,
     AgentRunError,
+    ArchiveError,
+    BranchExistsError,
     ContinueRejectedError,
+    DurabilityError,
     FollowUpRejectedError,
     IdempotencyConflictError,
+    ImportLostError,
     InvalidInputError,
+    JournalFormatError,
+    LaneBusyError,
+    NotAncestorError,
     NotFoundError,
     PayloadTooLargeError,
     RefusedError,
     ResultTimeoutError,
+    RetryRejectedError,
     RunlaneError,
     ServerError,
     ServerUnavailableError,
     ServerUnsuitableError,
+    SessionClosedError,
+    SessionConflictError,
+    SessionExistsError,
+    SessionFencedError,
+    SessionLockTimeoutError,
     SessionOutcomeUnknownError,
     UndecodableError,
+    UnfinishedRunError,
     UnknownAgentError,
+    UnknownBlobError,
+    UnknownBranchError,
+    UnknownRecordError,
     UnknownRunError,
     UnknownSessionError,
 )
+from runlane.journal.holds import HeldLane
 from runlane.journal.settings import Settings
+from runlane.journal.transfer.imported import ImportReport
+from runlane.journal.tree import BranchInfo, SessionCheckout, SessionRetry
+from runlane.journal.wire.blobs import BlobRef
 from runlane.journal.wire.control import ContinueRejectedReason, ControlReceipt, ControlStatus
 from runlane.journal.wire.events import Event, EventKind
 from runlane.journal.wire.jobs import FollowUpFailurePolicy
 from runlane.journal.wire.results import AgentRunResult, RunStatus, RunUsage, StopReason
+from runlane.journal.wire.tree import BranchIntent
 from runlane.producer.client import Client
+from runlane.producer.exporting import ExportReport
 from runlane.producer.handles import RunHandle
 from runlane.producer.overview import SessionInfo, SessionStatus
 from runlane.producer.runs import RunInfo, RunState
 from runlane.producer.session import Session
-from runlane.producer.sync import SyncClient, SyncRunHandle, SyncSession
+from runlane.producer.sync import SyncClient, SyncHeldLane, SyncRunHandle, SyncSession
 
 __all__ = [
     "AgentMismatchError",
     "AgentRunError",
     "AgentRunResult",
+    "ArchiveError",
+    "BlobRef",
+    "BranchExistsError",
+    "BranchInfo",
+    "BranchIntent",
     "Client",
     "ContinueRejectedError",
     "ContinueRejectedReason",
     "ControlReceipt",
     "ControlStatus",
+    "DurabilityError",
     "Event",
     "EventKind",
+    "ExportReport",
     "FollowUpFailurePolicy",
     "FollowUpRejectedError",
+    "HeldLane",
     "IdempotencyConflictError",
+    "ImportLostError",
+    "ImportReport",
     "InvalidInputError",
+    "JournalFormatError",
+    "LaneBusyError",
+    "NotAncestorError",
     "NotFoundError",
     "PayloadTooLargeError",
     "RefusedError",
     "ResultTimeoutError",
+    "RetryRejectedError",
     "RunHandle",
     "RunInfo",
     "RunState",
@@ -62,16 +99,28 @@ __all__ = [
     "ServerUnavailableError",
     "ServerUnsuitableError",
     "Session",
+    "SessionCheckout",
+    "SessionClosedError",
+    "SessionConflictError",
+    "SessionExistsError",
+    "SessionFencedError",
     "SessionInfo",
+    "SessionLockTimeoutError",
     "SessionOutcomeUnknownError",
+    "SessionRetry",
     "SessionStatus",
     "Settings",
     "StopReason",
     "SyncClient",
+    "SyncHeldLane",
     "SyncRunHandle",
     "SyncSession",
     "UndecodableError",
+    "UnfinishedRunError",
     "UnknownAgentError",
+    "UnknownBlobError",
+    "UnknownBranchError",
+    "UnknownRecordError",
     "UnknownRunError",
     "UnknownSessionError",
 ]

@@ -10,6 +10,7 @@ from runlane.journal.wire.jobs import FollowUpFailurePolicy
 IDEMPOTENCY_KEY_LENGTH_MAX: Final = 256
 REASON_LENGTH_MAX: Final = 1000
 
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _CURSOR: Final = re.compile(r"([1-9][0-9]{0,14})-[0-9]{1,19}\.[0-9a-f]{24}")
 
 
@@ -92,6 +93,34 @@ def check_cursor(value: object) -> str | None:
             "use the `cursor` of a committed event"
         )
     return cursor
+
+
+def check_record(value: object) -> str | None:
+    """Return `value` if it is a record id, or None.
+
+    Raises:
+        InvalidInputError: It is none. Whether the journal has it is not looked at.
+    """
+    if value is None:
+        return None
+    record_id = check_text("the record id", value)
+    if not _CURSOR.fullmatch(record_id):
+        raise InvalidInputError(
+            f"the record id {record_id[:140]!r} is not of the form <revision>-<number>.<hash>"
+        )
+    return record_id
+
+
+def check_digest(value: object) -> str:
+    """Return `value` if it is the digest of a blob.
+
+    Raises:
+        InvalidInputError: It is not the SHA-256 of something in lower-case hexadecimal digits.
+    """
+    digest = check_text("the digest", value)
+    if not _DIGEST.fullmatch(digest):
+        raise InvalidInputError(f"the digest {digest[:140]!r} is not 64 hexadecimal digits")
+    return digest
 
 
 def check_timeout(value: float | None) -> float | None:

@@ -7,6 +7,7 @@ import click
 
 from runlane.journal.errors import RunlaneError
 from runlane.producer.commands.abort import abort
+from runlane.producer.commands.doctor import doctor
 from runlane.producer.commands.exit_codes import INTERRUPTED, REFUSED, exit_code
 from runlane.producer.commands.run import continue_run, follow_up, run
 from runlane.producer.commands.sessions import sessions
@@ -88,7 +89,7 @@ def cli() -> None:
     """
 
 
-for subcommand in (run, continue_run, follow_up, tail, abort, sessions):
+for subcommand in (run, continue_run, follow_up, tail, abort, sessions, doctor):
     cli.add_command(subcommand)
 
 

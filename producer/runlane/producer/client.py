@@ -53,7 +53,7 @@ class Client:
                 "no Redis server is named: set RUNLANE_REDIS_URL or give a URL, such as "
                 "redis://127.0.0.1:6379/0"
             )
-        partition = Partition(settings.redis_url, prefix=settings.prefix, retry_s=settings.retry_s)
+        partition = Partition.of(settings.redis_url, settings)
         deployment = Deployment(partition=partition, hub=Hub(settings.redis_url), settings=settings)
         try:
             await partition.open()

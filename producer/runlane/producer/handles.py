@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from runlane.journal import transitions
 from runlane.journal.errors import ResultTimeoutError
+from runlane.journal.reader import record_of_message
 from runlane.journal.wire.control import ControlReceipt
 from runlane.journal.wire.events import Event, EventKind
+from runlane.journal.wire.records import CONTROL_BRANCH, RunFinished
 from runlane.journal.wire.results import AgentRunResult
 from runlane.producer.admission import check_cursor, check_reason, check_timeout
 from runlane.producer.deployment import Deployment
@@ -126,13 +128,20 @@ class RunHandle:
         with self._deployment.hub.join(self._partition.keys.events(self.session_id)) as feed:
             while True:
                 message = await feed.next(REREAD_S)
-                if _may_tell_an_end(message):
+                result = self._result_in(message)
+                if result is None and (isinstance(message, Signal) or message[:1] == b"D"):
                     result = await read_result(self._partition, self.run_id)
-                    if result is not None:
-                        return result
+                if result is not None:
+                    return result
 
-
-def _may_tell_an_end(message: bytes | Signal) -> bool:
-    if isinstance(message, Signal):
-        return True
-    return message[:1] == b"D" or (message[:1] == b"R" and b"\0run_finished\0" in message)
+    def _result_in(self, message: bytes | Signal) -> AgentRunResult | None:
+        """Return the result that a live record of the run's end carries."""
+        if isinstance(message, Signal) or not message.startswith(b"R"):
+            return None
+        if b"\0run_finished\0" not in message:
+            return None
+        record = record_of_message(message[1:])
+        ours = record.branch_id in (self.branch_id, CONTROL_BRANCH)
+        if not ours or not isinstance(record.body, RunFinished):
+            return None
+        return record.body.result if record.body.run_id == self.run_id else None

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from runlane.journal.errors import UnknownSessionError
+from runlane.journal.errors import InvalidInputError, UnknownSessionError
 from runlane.journal.partition import Partition
 from runlane.journal.wire.results import StopReason
 
@@ -18,12 +18,13 @@ class SessionInfo(Struct, frozen=True, kw_only=True):
 
     Attributes:
         session_id: The session.
-        agent: The agent that it is bound to.
-        submitted_ms: When it was asked for something last, in server ms since the epoch.
+        agent: The agent that it is bound to; None if its first run will bind it.
+        submitted_ms: When it was asked for something last, or imported, in server ms since the
+            epoch.
     """
 
     session_id: str
-    agent: str
+    agent: str | None
     submitted_ms: int
 
 
@@ -33,7 +34,7 @@ class SessionStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         session_id: The session.
         branch_id: The branch; with the session it names the lane.
-        agent: The agent that the session is bound to.
+        agent: The agent that the session is bound to; None if its first run will bind it.
         revision: The number of its last record.
         active_run: The run at the head of the lane, queued or running; None if it is idle.
         follow_ups: How many follow-ups come next.
@@ -44,7 +45,7 @@ class SessionStatus(Struct, frozen=True, kw_only=True):
 
     session_id: str
     branch_id: str
-    agent: str
+    agent: str | None
     revision: int
     active_run: str | None
     follow_ups: int
@@ -53,14 +54,25 @@ class SessionStatus(Struct, frozen=True, kw_only=True):
     last_stop_reason: StopReason | None
 
 
-async def read_agent(partition: Partition, session_id: str) -> str | None:
-    """Return the agent that a session is bound to; None if there is no such session.
+async def read_agent(partition: Partition, session_id: str) -> str:
+    """Return the agent that a session is bound to.
 
     Raises:
+        UnknownSessionError: There is no such session.
+        InvalidInputError: It is bound to none yet.
         ServerUnavailableError: The server is away.
     """
-    agent: bytes | None = await partition.call("HGET", partition.keys.session(session_id), "agent")
-    return None if agent is None else agent.decode()
+    agent, revision = await partition.call(
+        "HMGET", partition.keys.session(session_id), "agent", "rev"
+    )
+    if agent is not None:
+        return str(agent.decode())
+    if revision is not None:
+        raise InvalidInputError(
+            f"session {session_id!r} is bound to no agent yet; name the agent that is to run in it"
+        )
+    advice = "name the agent that is to begin it, or check the id and RUNLANE_PREFIX"
+    raise UnknownSessionError(session_id, advice=advice)
 
 
 async def read_status(partition: Partition, session_id: str, branch_id: str) -> SessionStatus:
@@ -80,13 +92,13 @@ async def read_status(partition: Partition, session_id: str, branch_id: str) -> 
         partition.call("LLEN", keys.inbox(session_id, branch_id)),
     )
     agent, revision = session
-    if agent is None:
+    if revision is None:
         raise UnknownSessionError(session_id)
     active, last_run, last_stop = lane
     return SessionStatus(
         session_id=session_id,
         branch_id=branch_id,
-        agent=agent.decode(),
+        agent=agent and agent.decode(),
         revision=int(revision),
         active_run=active and active.decode(),
         follow_ups=follow_ups,
@@ -104,12 +116,16 @@ async def list_sessions(partition: Partition) -> AsyncGenerator[SessionInfo, Non
     """
     highest, known = "+inf", 0
     while page := await _page(partition, highest, known):
-        agents: list[str | None] = await asyncio.gather(
-            *(read_agent(partition, session_id) for session_id, _ in page)
+        found: list[list[bytes | None]] = await asyncio.gather(
+            *(
+                partition.call("HMGET", partition.keys.session(session_id), "agent", "rev")
+                for session_id, _ in page
+            )
         )
-        for (session_id, submitted_ms), agent in zip(page, agents, strict=True):
-            if agent is not None:
-                yield SessionInfo(session_id=session_id, agent=agent, submitted_ms=submitted_ms)
+        for (session_id, submitted_ms), (agent, revision) in zip(page, found, strict=True):
+            if revision is not None:
+                name = None if agent is None else agent.decode()
+                yield SessionInfo(session_id=session_id, agent=name, submitted_ms=submitted_ms)
         last = page[-1][1]
         ties = sum(submitted_ms == last for _, submitted_ms in page)
         known = known + ties if highest == str(last) else ties

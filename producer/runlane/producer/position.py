@@ -14,7 +14,11 @@ RUNS_REMEMBERED: Final = 1000
 Place = tuple[int, int]
 """Attempt and turn."""
 
-_OF_THE_QUEUE: Final = (EventKind.RUN_QUEUED, EventKind.ABORT_REQUESTED)
+_OF_THE_QUEUE: Final = (
+    EventKind.RUN_QUEUED,
+    EventKind.ABORT_REQUESTED,
+    EventKind.LEASE_STOLEN,
+)
 
 
 @dataclass(slots=True)
@@ -22,7 +26,6 @@ class _Run:
     """One run, as far as a subscriber has got.
 
     Attributes:
-        branch_id: Its branch.
         revision: Of the last record that its worker wrote; 0 if none was passed.
         place: Attempt and turn of that record.
         ended: Whether its end was passed.
@@ -30,7 +33,6 @@ class _Run:
         text_length: Characters of that text that were given.
     """
 
-    branch_id: str
     revision: int = 0
     place: Place = (0, 0)
     ended: bool = False
@@ -49,7 +51,7 @@ class Position:
     def __init__(self, revision: int = 0, cursor: str | None = None) -> None:
         self.revision = revision
         self.cursor = cursor
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[tuple[str, str], _Run] = {}
 
     def watch(self, run_id: str, branch_id: str) -> None:
         """Count a run among the open ones though none of its records was passed."""
@@ -59,7 +61,7 @@ class Position:
         """Go on to a committed event: it was given, or left out as not asked for."""
         self.revision = event.revision
         self.cursor = event.cursor
-        if event.kind in _OF_THE_QUEUE:
+        if event.kind in _OF_THE_QUEUE or not event.run_id:
             return
         run = self._run(event.run_id, event.branch_id)
         run.revision = event.revision
@@ -68,9 +70,9 @@ class Position:
 
     def open_runs(self) -> Iterator[tuple[str, str]]:
         """Yield run and branch of those that have begun and not ended."""
-        for run_id, run in self._runs.items():
+        for place, run in self._runs.items():
             if not run.ended:
-                yield run_id, run.branch_id
+                yield place
 
     def misses_text_before(self, event: Event) -> bool:
         """Return whether a text delta continues text that was not given."""
@@ -90,8 +92,9 @@ class Position:
         return _new_text(run, event)
 
     def _run(self, run_id: str, branch_id: str) -> _Run:
-        run = self._runs.pop(run_id, None) or _Run(branch_id)
-        self._runs[run_id] = run
+        place = run_id, branch_id  # records that a server lost are told again, on another branch
+        run = self._runs.pop(place, None) or _Run()
+        self._runs[place] = run
         if len(self._runs) > RUNS_REMEMBERED:
             del self._runs[next(iter(self._runs))]
         return run

@@ -2,15 +2,17 @@
 
 import asyncio
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
-from runlane.journal.errors import UnknownRunError
+from runlane.journal.errors import RecordMissingError, UnknownRunError
 from runlane.journal.partition import Partition
+from runlane.journal.reader import read_record
 from runlane.journal.transitions.register import WorkerInfo
 from runlane.journal.wire.jobs import JobType
+from runlane.journal.wire.records import RunFinished
 from runlane.journal.wire.results import AgentRunResult, StopReason
 
 
@@ -64,7 +66,7 @@ class RunInfo(Struct, frozen=True, kw_only=True):
         branch_id: Its branch.
         agent: The agent that it asks for.
         version: The only version of the agent that may execute it; None for any.
-        intent: What was asked for.
+        intent: What was asked for; a hold executes nothing, it keeps the lane to its holder.
         state: Where it stands.
         attempt: How often a worker has begun it.
         crashes: How many of those attempts ended with the death of the worker.
@@ -81,7 +83,7 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     branch_id: str
     agent: str
     version: str | None
-    intent: JobType
+    intent: JobType | Literal["hold"]
     state: RunState
     submitted_ms: int
     attempt: int = 0
@@ -127,10 +129,12 @@ async def read_result(
 
     Raises:
         UnknownRunError: No such run.
+        UndecodableError: The record of its end is damaged or lost.
+        ArchiveError: That record is archived and cannot be read.
         ServerUnavailableError: The server is away.
     """
-    _, result = await _read(partition, run_id, "queued_id", "result", retry_s=retry_s)
-    return msgspec.msgpack.decode(result, type=AgentRunResult) if result else None
+    session, end = await _read(partition, run_id, "session", "end", retry_s=retry_s)
+    return await _result_at(partition, session.decode(), end.decode()) if end else None
 
 
 async def read_run(partition: Partition, run_id: str) -> RunInfo:
@@ -140,8 +144,8 @@ async def read_run(partition: Partition, run_id: str) -> RunInfo:
         UnknownRunError: No such run.
         ServerUnavailableError: The server is away.
     """
-    session, branch, queue, result, *plain = await _read(
-        partition, run_id, "session", "branch", "queue", "result", *_PLAIN_FIELDS
+    session, branch, queue, end, *plain = await _read(
+        partition, run_id, "session", "branch", "queue", "end", *_PLAIN_FIELDS
     )
     values: dict[str, Any] = {
         name: value.decode() for name, value in zip(_PLAIN_FIELDS, plain, strict=True) if value
@@ -151,10 +155,17 @@ async def read_run(partition: Partition, run_id: str) -> RunInfo:
         partition, values["agent"], version
     ):
         values["state"] = RunState.PENDING_VERSION
-    if result:
-        values["result"] = msgspec.msgpack.decode(result)
+    if end:
+        values["result"] = await _result_at(partition, session.decode(), end.decode())
     place = {"run_id": run_id, "session_id": session.decode(), "branch_id": branch.decode()}
     return msgspec.convert({**place, "version": version, **values}, RunInfo, strict=False)
+
+
+async def _result_at(partition: Partition, session_id: str, record_id: str) -> AgentRunResult:
+    record = await read_record(partition, session_id, record_id)
+    if record is None or not isinstance(record.body, RunFinished):
+        raise RecordMissingError(session_id, record_id)
+    return record.body.result
 
 
 async def _read(

@@ -1,13 +1,12 @@
 """One branch of a conversation: ask for runs in it, and follow them."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
-from runlane.journal import transitions
-from runlane.journal.errors import UnknownSessionError
+from runlane.journal import transitions, upkeep
+from runlane.journal.holds import HeldLane, hold_lane
 from runlane.journal.ids import new_run_id
-from runlane.journal.projection import Projection
-from runlane.journal.reader import read_records
 from runlane.journal.wire.control import ControlReceipt, ControlStatus
 from runlane.journal.wire.events import Event
 from runlane.journal.wire.jobs import (
@@ -17,8 +16,6 @@ from runlane.journal.wire.jobs import (
     FollowUpJob,
     RunJob,
 )
-from runlane.journal.wire.messages import Message
-from runlane.journal.wire.records import Record
 from runlane.producer.admission import (
     check_cursor,
     check_failure_policy,
@@ -26,15 +23,18 @@ from runlane.producer.admission import (
     check_name,
     check_reason,
     check_text,
+    check_timeout,
 )
-from runlane.producer.deployment import Deployment
 from runlane.producer.handles import ABORT_REASON, RunHandle
 from runlane.producer.overview import SessionStatus, read_agent, read_status
 from runlane.producer.runs import RunPlace
+from runlane.producer.session_journal import SessionJournal
 from runlane.producer.subscription import Subscription
 
+STEAL_REASON: Final = "taken away by an operator"
 
-class Session:
+
+class Session(SessionJournal):
     """A handle on one branch; made by `Client.session`, it costs nothing and may be kept.
 
     Attributes:
@@ -42,15 +42,6 @@ class Session:
         branch_id: The branch.
         agent: The agent to run; None for the one that the session is bound to.
     """
-
-    def __init__(
-        self, deployment: Deployment, session_id: str, branch_id: str, agent: str | None
-    ) -> None:
-        self.session_id = session_id
-        self.branch_id = branch_id
-        self.agent = agent
-        self._deployment = deployment
-        self._partition = deployment.partition
 
     async def run(
         self, task: str, *, idempotency_key: str | None = None, version: str | None = None
@@ -141,6 +132,59 @@ class Session:
             self._partition, active.decode(), branch_id=self.branch_id, reason=why
         )
 
+    async def steal(self, reason: str = STEAL_REASON) -> ControlReceipt:
+        """Take the active run of the lane away from its worker; another one carries it on at once.
+
+        For a worker that hangs, or that cannot be reached. Nothing that it writes afterwards is
+        accepted, whatever the clock says. A lane that is held by `hold` goes on without its holder.
+
+        Returns:
+            What came of it: `agent_idle`, if no run is active or no worker has it.
+
+        Raises:
+            InvalidInputError: The reason is blank, too long or no valid text.
+            DurabilityError: It was taken away, and too few replicas confirmed it.
+            ServerUnavailableError: The server is away.
+        """
+        why = check_reason(reason)
+        lane = self._partition.keys.lane(self.session_id, self.branch_id)
+        active: bytes | None = await self._partition.call("HGET", lane, "active")
+        if active is None:
+            return ControlReceipt(run_id="", status=ControlStatus.AGENT_IDLE)
+        return await transitions.steal(
+            self._partition, active.decode(), branch_id=self.branch_id, reason=why
+        )
+
+    def hold(self, *, timeout: float | None = None) -> AbstractAsyncContextManager[HeldLane]:
+        """Keep the lane to oneself within an `async with` block, behind whatever waits in it.
+
+        No run begins in it meanwhile. Within the block records can be appended, outside of a run.
+        A process that dies loses the lane after its lease (`RUNLANE_LEASE_MS`), and so does one
+        whose event loop stands still for that long.
+
+        Args:
+            timeout: How long to wait for the lane, in seconds; None for as long as it takes, 0
+                tries once.
+
+        Raises:
+            InvalidInputError: The timeout is negative or not a number; raised by this call, the
+                others by the block.
+            SessionLockTimeoutError: The lane was not free in that time.
+            SessionFencedError: Somebody took the lane away: while it was waited for, or within
+                the block, whose end says so.
+            UnknownSessionError: There is no such session.
+            UnknownBranchError: It has no such branch.
+            SessionClosedError: It is being deleted or imported.
+            ServerUnavailableError: The server is away.
+        """
+        return hold_lane(
+            self._partition,
+            self.session_id,
+            self.branch_id,
+            lease_ms=self._deployment.settings.lease_ms,
+            timeout=check_timeout(timeout),
+        )
+
     def events(self, after: str | None = None) -> AsyncGenerator[Event, None]:
         """Return the events of the whole session, all branches, live ones included, without end.
 
@@ -161,27 +205,21 @@ class Session:
         subscription = Subscription(self._partition, self.session_id, after=check_cursor(after))
         return subscription.follow(self._deployment.hub)
 
-    def records(self) -> AsyncIterator[Record]:
-        """Return all records of the session, all branches, read page by page.
+    async def delete(self) -> None:
+        """Delete the whole session, all branches: nothing of it stays, in the archive either.
+
+        Its runs end as `external_abort`, and their terminal events are heard. A deletion that is
+        stopped halfway goes on by itself. The next session of this name begins anew, with higher
+        revisions, so that an old cursor names none of its records.
 
         Raises:
-            UndecodableError: A record is damaged or of a newer version.
+            UnknownSessionError: There is no such session.
+            ArchiveMissingError: It is archived, and this process has no archive; nothing was done.
+            ArchiveError: The archive cannot be used; the deletion goes on later.
             ServerUnavailableError: The server is away.
         """
-        return read_records(self._partition, self.session_id)
-
-    async def messages(self) -> list[Message]:
-        """Return the transcript of the branch, oldest message first.
-
-        Raises:
-            UndecodableError: A record is damaged or of a newer version.
-            RecordOrderError: The journal is damaged.
-            ServerUnavailableError: The server is away.
-        """
-        projection = Projection(self.branch_id)
-        async for record in self.records():
-            projection.add(record.branch_id, record.body)
-        return projection.messages
+        keep_s = self._deployment.settings.keep_dead_s
+        await upkeep.delete(self._partition, self.session_id, keep_s=keep_s)
 
     async def status(self) -> SessionStatus:
         """Return the session and its lane as of now.
@@ -200,7 +238,7 @@ class Session:
                 run_id=new_run_id(),
                 session_id=self.session_id,
                 branch_id=self.branch_id,
-                agent=self.agent or await self._bound_agent(),
+                agent=self.agent or await read_agent(self._partition, self.session_id),
                 **fields,
             ),
             payload_bytes_max=settings.payload_bytes_max,
@@ -214,10 +252,3 @@ class Session:
             queued_id=submitted.queued_id,
         )
         return RunHandle(self._deployment, place)
-
-    async def _bound_agent(self) -> str:
-        agent = await read_agent(self._partition, self.session_id)
-        if agent is None:
-            advice = "name the agent that is to begin it, or check the id and RUNLANE_PREFIX"
-            raise UnknownSessionError(self.session_id, advice=advice)
-        return agent

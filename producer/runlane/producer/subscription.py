@@ -200,7 +200,11 @@ class Subscription:
         return position
 
     def _wants(self, event: Event) -> bool:
-        return self._run is None or event.run_id == self._run.run_id
+        if event.kind is EventKind.CHECKPOINT:  # it tells nothing new
+            return False
+        if self._run is None:
+            return True
+        return (event.run_id, event.branch_id) == (self._run.run_id, self._run.branch_id)
 
 
 def _parse(session_id: str, message: bytes | Signal) -> tuple[Event | None, int]:

@@ -1,21 +1,31 @@
 """The way in for synchronous code, such as Django or Flask: the same verbs, blocking."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
 from typing import Self
 
+from runlane.journal.holds import HeldLane
 from runlane.journal.ids import MAIN_BRANCH
 from runlane.journal.settings import Settings
+from runlane.journal.transfer.imported import ImportReport
+from runlane.journal.tree import BranchInfo, SessionCheckout, SessionRetry
+from runlane.journal.wire.blobs import BlobRef
 from runlane.journal.wire.control import ControlReceipt
 from runlane.journal.wire.events import Event
 from runlane.journal.wire.jobs import FollowUpFailurePolicy
-from runlane.journal.wire.messages import Message
+from runlane.journal.wire.messages import ContextMessage
+from runlane.journal.wire.records import AnyBody, Record
 from runlane.journal.wire.results import AgentRunResult
 from runlane.producer.background_loop import BackgroundLoop
 from runlane.producer.client import Client
+from runlane.producer.exporting import ExportReport
+from runlane.producer.files import Place, Progress
 from runlane.producer.handles import ABORT_REASON, RunHandle
+from runlane.producer.importing import FileFormat
 from runlane.producer.overview import SessionInfo, SessionStatus
 from runlane.producer.runs import RunInfo
-from runlane.producer.session import Session
+from runlane.producer.session import STEAL_REASON, Session
 
 
 class SyncRunHandle:
@@ -98,17 +108,115 @@ class SyncSession:
         """See `Session.abort`."""
         return self._loop.call(self._session.abort, reason)
 
+    def steal(self, reason: str = STEAL_REASON) -> ControlReceipt:
+        """See `Session.steal`."""
+        return self._loop.call(self._session.steal, reason)
+
+    def delete(self) -> None:
+        """See `Session.delete`."""
+        self._loop.call(self._session.delete)
+
+    @contextmanager
+    def hold(self, *, timeout: float | None = None) -> Generator["SyncHeldLane", None, None]:
+        """See `Session.hold`; a `with` block."""
+        held = self._session.hold(timeout=timeout)
+        lane = SyncHeldLane(self._loop, self._loop.call(held.__aenter__))
+
+        def leave(
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            trace: TracebackType | None,
+        ) -> bool | None:
+            return self._loop.call(held.__aexit__, kind, error, trace)
+
+        with ExitStack() as leaving:
+            leaving.push(leave)
+            yield lane
+
     def events(self, after: str | None = None) -> Iterator[Event]:
         """See `Session.events`; waits for the next event without end."""
         return self._loop.iterate(self._session.events(after))
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[ContextMessage]:
         """See `Session.messages`."""
         return self._loop.call(self._session.messages)
+
+    def records(self, *, newest_first: bool = False) -> Iterator[Record]:
+        """See `Session.records`."""
+        return self._loop.iterate(self._session.records(newest_first=newest_first))
+
+    def blob(self, blob: BlobRef | str) -> bytes:
+        """See `Session.blob`."""
+        return self._loop.call(self._session.blob, blob)
+
+    def head(self) -> str | None:
+        """See `Session.head`."""
+        return self._loop.call(self._session.head)
+
+    def checkout(self, record_id: str | None = None) -> SessionCheckout:
+        """See `Session.checkout`."""
+        return self._loop.call(self._session.checkout, record_id)
+
+    def list_branches(self) -> list[BranchInfo]:
+        """See `Session.list_branches`."""
+        return self._loop.call(self._session.list_branches)
+
+    def fork(self, record_id: str | None = None, *, name: str | None = None) -> Self:
+        """See `Session.fork`."""
+        return type(self)(self._loop, self._loop.call(self._session.fork, record_id, name=name))
+
+    def rollback(self, record_id: str, *, name: str | None = None) -> Self:
+        """See `Session.rollback`."""
+        return type(self)(self._loop, self._loop.call(self._session.rollback, record_id, name=name))
+
+    def prepare_retry(self, run_id: str, *, name: str | None = None) -> SessionRetry:
+        """See `Session.prepare_retry`."""
+        return self._loop.call(self._session.prepare_retry, run_id, name=name)
+
+    def promote(self) -> str:
+        """See `Session.promote`."""
+        return self._loop.call(self._session.promote)
+
+    def export_jsonl(self, target: Place, *, progress: Progress | None = None) -> ExportReport:
+        """See `Session.export_jsonl`; `progress` is called in another thread."""
+        return self._loop.call(self._session.export_jsonl, target, progress=progress)
+
+    def import_jsonl(
+        self,
+        source: Place,
+        *,
+        file_format: FileFormat = "ejagent",
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """See `Session.import_jsonl`; `progress` is called in another thread."""
+        return self._loop.call(
+            self._session.import_jsonl, source, file_format=file_format, progress=progress
+        )
 
     def status(self) -> SessionStatus:
         """See `Session.status`."""
         return self._loop.call(self._session.status)
+
+
+class SyncHeldLane:
+    """`HeldLane`, blocking."""
+
+    def __init__(self, loop: BackgroundLoop, lane: HeldLane) -> None:
+        self._loop = loop
+        self._lane = lane
+
+    @property
+    def head(self) -> str | None:
+        """See `HeldLane.head`."""
+        return self._lane.head
+
+    def append(self, *bodies: AnyBody) -> str:
+        """See `HeldLane.append`."""
+        return self._loop.call(self._lane.append, *bodies)
+
+    def checkout(self) -> SessionCheckout:
+        """See `HeldLane.checkout`."""
+        return self._loop.call(self._lane.checkout)
 
 
 class SyncClient:

@@ -1,0 +1,92 @@
+"""Files as a caller names them: by a path, or opened for bytes. All calls block."""
+
+import os
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from runlane.journal.errors import JournalFormatError
+
+LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+
+Place = str | Path | BinaryIO
+"""A path, or a file that is open for bytes."""
+
+Progress = Callable[[int, int], None]
+"""Called with how many records are done, and of how many."""
+
+
+@contextmanager
+def opened(source: Place) -> Generator[BinaryIO, None, None]:
+    """Open a file to be read, if it is not open.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    if isinstance(source, str | Path):
+        with Path(source).open("rb") as file:
+            yield file
+    else:
+        yield source
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file, never more than `LINE_BYTES_MAX` at once.
+
+    Raises:
+        JournalFormatError: A line is longer.
+        OSError: The file cannot be read.
+    """
+    number = 0
+    while line := file.readline(LINE_BYTES_MAX + 1):
+        number += 1
+        if len(line) > LINE_BYTES_MAX:
+            raise JournalFormatError(f"the line has more than {LINE_BYTES_MAX} bytes", line=number)
+        yield line
+
+
+class NewFile:
+    """A file that is written: one at a path appears there only once it is complete.
+
+    It is readable for its owner only, and takes the place of an older one. A device or a pipe is
+    written to as it is.
+
+    Raises:
+        OSError: It cannot be written; so do all methods.
+    """
+
+    def __init__(self, target: Place) -> None:
+        self.size = 0
+        self._unfinished = ExitStack()
+        self._place: tuple[str, Path] | None = None
+        if not isinstance(target, str | Path):
+            self._file = target
+            return
+        path = Path(target).resolve()
+        if path.exists() and not path.is_file():
+            self._file = self._unfinished.enter_context(path.open("wb"))
+            return
+        descriptor, name = tempfile.mkstemp(".part", prefix=".", dir=path.parent)
+        self._unfinished.callback(os.unlink, name)
+        self._file = self._unfinished.enter_context(os.fdopen(descriptor, "wb"))
+        self._place = name, path
+
+    def write(self, data: bytes) -> None:
+        """Write further bytes."""
+        self._file.write(data)
+        self.size += len(data)
+
+    def finish(self) -> None:
+        """Bring it to the disk, and a file at a path to its place."""
+        self._file.flush()
+        if self._place is not None:
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.replace(*self._place)
+            self._unfinished.pop_all()
+
+    def abandon(self) -> None:
+        """Remove what was not finished."""
+        self._unfinished.close()
