@@ -1,1 +1,1 @@
-"""Benchmarks of runlane beside its peer, stock arq: `python -m bench NAME [--json] [--full]`."""
+"""Benchmarks of runlane beside its peers: `python -m bench NAME [--json] [--full]`."""

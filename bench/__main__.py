@@ -1,4 +1,4 @@
-"""`python -m bench NAME`: measure runlane and its peer on this machine, in turn."""
+"""`python -m bench NAME`: measure runlane and its peers on this machine, in turn."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,16 +11,24 @@ import msgspec
 import uvloop
 from rich.console import Console
 
-from bench import slots, start, takeover, throughput
+from bench import append, checkout, memory, slots, start, takeover, throughput
 from bench.document import save_json, save_page
 from bench.lab import ROOT
 from bench.report import Report
 
 BENCHES: Final[MappingProxyType[str, ModuleType]] = MappingProxyType(
-    {"start": start, "throughput": throughput, "takeover": takeover, "slots": slots}
+    {
+        "start": start,
+        "throughput": throughput,
+        "takeover": takeover,
+        "slots": slots,
+        "append": append,
+        "checkout": checkout,
+        "memory": memory,
+    }
 )
 
-_TABLE_WIDTH: Final = 110
+_TABLE_WIDTH: Final = 160
 """Numbers that are cut off say nothing; in a narrower terminal the lines wrap."""
 
 
@@ -29,9 +37,12 @@ _TABLE_WIDTH: Final = 110
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each bench.")
 @click.option("--full", is_flag=True, help="Measure more and longer.")
 def main(name: str, as_json: bool, full: bool) -> None:
-    """Measure runlane beside stock arq, each on an empty server that this command starts.
+    """Measure runlane beside its peers, each on an empty server that this command starts.
 
-    'all' takes less than 5 minutes, with --full about 25, and writes the results to
+    Peers with packages of their own (EJAgent, LangGraph) get a virtual environment each in the
+    user's cache directory, at the first use; one that cannot be had is shown as absent.
+
+    'all' takes about 7 minutes, with --full about 35, and writes the results to
     docs/benchmarks.md and bench/results/.
     """
     if not Path("/proc/self/stat").exists():

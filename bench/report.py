@@ -30,7 +30,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     load: float
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of one bench.
 
     Attributes:
@@ -39,6 +39,7 @@ class Report(Struct, frozen=True, kw_only=True):
         figures: Of runlane.
         peers: Of each peer.
         ratios: `<figure>/<peer>` → how many times better runlane is; below 1, the peer is.
+        absent: Why a peer could not be measured here, by name.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Report(Struct, frozen=True, kw_only=True):
     figures: Figures
     peers: dict[str, Figures]
     ratios: Figures
+    absent: dict[str, str] = {}
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Return the head and the rows of a table of everything, as text."""
@@ -64,7 +66,10 @@ class Report(Struct, frozen=True, kw_only=True):
     def table(self) -> Table:
         """Return the table for a terminal."""
         head, rows = self.rows()
-        made = Table(title=f"{self.name} (a ratio above 1: runlane is better)")
+        made = Table(
+            title=f"{self.name} (a ratio above 1: runlane is better)",
+            caption="\n".join(self._absences()),
+        )
         for number, title in enumerate(head):
             made.add_column(title, justify="right" if number else "left", no_wrap=True)
         for row in rows:
@@ -75,7 +80,11 @@ class Report(Struct, frozen=True, kw_only=True):
         """Return the table for a document."""
         head, rows = self.rows()
         rule = ["---", *("---:" for _ in head[1:])]
-        return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *rows])
+        table = [f"| {' | '.join(row)} |" for row in [head, rule, *rows]]
+        return "\n".join([*table, *(f"\n{line}" for line in self._absences())])
+
+    def _absences(self) -> list[str]:
+        return [f"{peer} is absent: {why}" for peer, why in self.absent.items()]
 
 
 def machine() -> Machine:
