@@ -1,7 +1,7 @@
 """Each bench, with hardly anything to measure: the figures are there, whatever they say."""
 
 import pytest
-from bench import slots, start, takeover, throughput
+from bench import append, checkout, memory, slots, start, takeover, throughput
 from bench.lab import BenchError, lab
 from bench.report import Report
 from bench.slots import Shape
@@ -52,6 +52,58 @@ async def test_slots() -> None:
     report = await slots.run(slots.Size(shapes=(Shape(2, 3),), jobs=8, still_s=1))
     assert report.figures == {"running_2x3_jobs": 6}
     assert report.peers == {"arq": {"running_2x3_jobs": 6}}
+
+
+def with_peers(report: Report, *, peers: set[str]) -> None:
+    """Skip what follows, aloud, if the peers cannot be had on this machine."""
+    if report.absent:
+        assert set(report.absent) <= peers
+        pytest.skip(f"without its peers: {report.absent}")
+
+
+async def test_append() -> None:
+    size = append.Size(
+        rounds=1, blocks=2, appends=3, appends_at_length=2, file_appends=1, lengths=(100, 300)
+    )
+    report = await append.run(size)
+    assert report.figures["round_trips_per_append"] == 1
+    assert {"append_p50_us", "append_p99_us", "append_server_cpu_us"} < set(report.peers["xadd"])
+    at_lengths = {
+        "append_at_100_records_p50_us",
+        "append_at_300_records_p50_us",
+        "growth_100_to_300_ratio",
+    }
+    assert at_lengths < set(report.figures)
+    with_peers(report, peers={"ejagent_jsonl"})
+    check(report, peers={"xadd", "ejagent_jsonl"})
+    assert set(report.peers["ejagent_jsonl"]) == at_lengths
+
+
+async def test_checkout() -> None:
+    size = checkout.Size(rounds=1, checkouts=1, lengths=(20, 300), cold_lengths=(300,))
+    report = await checkout.run(size)
+    at_lengths = {"checkout_at_20_records_p50_ms", "checkout_at_300_records_p50_ms"}
+    assert set(report.figures) == {*at_lengths, "cold_checkout_at_300_records_p50_ms"}
+    peers = {"ejagent_jsonl", "langgraph_in_memory", "langgraph_sqlite"}
+    with_peers(report, peers=peers)
+    check(report, peers={"xrange_pages", *peers})
+    assert all(set(figures) == at_lengths for figures in report.peers.values())
+
+
+async def test_memory() -> None:
+    report = await memory.run(memory.Size(records=600, turns=2))
+    figures = report.figures
+    assert figures["content_bytes"] > figures["payload_bytes"] > 0
+    assert figures["uncompressed_bytes"] > figures["whole_bytes"]
+    kinds = [figures[f"whole_{kind}_bytes"] for kind in ("records", "runs", "arq_mirror", "other")]
+    assert 0.8 < sum(kinds) / figures["whole_bytes"] < 1.2
+    assert figures["archived_records_bytes"] < figures["whole_records_bytes"]
+    assert figures["cold_records_bytes"] < figures["archived_records_bytes"]
+    assert figures["archived_bytes"] <= figures["archived_max_bytes"] < figures["whole_bytes"]
+    peers = {"langgraph_in_memory", "langgraph_sqlite"}
+    with_peers(report, peers=peers)
+    check(report, peers=peers)
+    assert set(report.peers["langgraph_sqlite"]) == {"turns_2_sent_bytes", "turns_2_stored_bytes"}
 
 
 @pytest.mark.parametrize("system", [Runlane(), StockArq()], ids=["runlane", "arq"])

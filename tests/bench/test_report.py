@@ -2,8 +2,10 @@
 
 from io import StringIO
 
+import msgspec
 import pytest
 from bench.report import compare, medians, percentile
+from msgspec.structs import replace
 from rich.console import Console
 from tests.bench.support import report
 
@@ -47,3 +49,15 @@ def test_the_table_is_readable_on_a_terminal_and_in_a_page() -> None:
     lines = report().markdown().splitlines()
     assert lines[1] == "| --- | ---: | ---: | ---: | ---: | ---: |"
     assert {line.count("|") for line in lines} == {7}
+
+
+def test_an_absent_peer_is_named_with_the_reason() -> None:
+    without = replace(report(), absent={"ejagent_jsonl": "no Python is new enough"})
+    line = "ejagent_jsonl is absent: no Python is new enough"
+    assert without.markdown().splitlines()[-1] == line
+    console = Console(width=80, file=StringIO())
+    with console.capture() as capture:
+        console.print(without.table())
+    assert line in capture.get()
+    assert msgspec.json.decode(msgspec.json.encode(without))["absent"]
+    assert "absent" not in msgspec.json.decode(msgspec.json.encode(report()))

@@ -1,92 +1,20 @@
 """Ways to damage a sound keyspace, each with the rule that must notice and what it says."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec.structs import replace
-from tests.checkers import lane_rules, run_rules, session_rules
+from tests.checkers import branch_rules, lane_rules, run_rules, session_rules
 from tests.checkers.invariants import Rule
+from tests.checkers.scene import Scene
 from tests.journal.builders import intent_of, outcome_of, result_of, said, started, taken_over
-from tests.journal.driving import Driver
 
-from runlane.journal.ids import new_run_id
 from runlane.journal.lease import Lease
-from runlane.journal.transitions.settle import encode_result
-from runlane.journal.wire.jobs import FollowUpFailurePolicy
+from runlane.journal.wire.codec import encode
 from runlane.journal.wire.messages import ToolMessage
-from runlane.journal.wire.records import AbortRequested, AnyBody, MessageAppended
+from runlane.journal.wire.records import AbortRequested, AnyBody, RunFinished
 from runlane.journal.wire.results import StopReason
-
-
-@dataclass
-class Scene:
-    """A sound deployment with something of everything.
-
-    Attributes:
-        done: A run that completed, in session "done".
-        lease: A run in its second attempt, in session "s".
-        message: Its last response: three calls, of which the first has a result and the second
-            has started.
-        follow_up: Waits behind it.
-        inbox: Wait behind it.
-        queued: A run that nobody has claimed, in session "q".
-    """
-
-    driver: Driver
-    done: Lease
-    lease: Lease
-    message: MessageAppended
-    follow_up: str
-    inbox: list[str]
-    queued: str
-
-    async def call(self, *command: Any) -> Any:
-        return await self.driver.partition.call(*command)
-
-    async def write(self, *bodies: AnyBody) -> None:
-        """Journal records as the holder of the lease: the chain stays sound."""
-        await self.driver.append(self.lease, bodies)
-
-    async def rewrite(self, change: Callable[[list[dict[bytes, bytes]]], object]) -> None:
-        """Change the entries of session "s" as they are stored; b"id" is the stream id."""
-        key = self.driver.keys.log("s")
-        entries = await cast("Any", self.driver.redis).xrange(key)
-        fields = [{b"id": stream_id, **stored} for stream_id, stored in entries]
-        change(fields)
-        await self.call("DEL", key)
-        for stored in fields:
-            stream_id = stored.pop(b"id")
-            words = [word for pair in stored.items() for word in pair]
-            await self.call("XADD", key, stream_id, *words)
-
-
-async def sound(driver: Driver) -> Scene:
-    done = await driver.held(session="done", idempotency_key="k")
-    await driver.begin(done)
-    asked = said(done, calls=["look"])
-    await driver.append(done, [asked, intent_of(asked, 0)])
-    await driver.append(done, [outcome_of(asked, 0)])
-    await driver.finish(done, entries=[said(done, 2)])
-    lease = await driver.held()
-    await driver.begin(lease)
-    await driver.append(lease, [said(lease, 1)])
-    await driver.expire(lease)
-    lease = await driver.lease("w2")
-    await driver.checkout(lease)
-    message = said(lease, 2, calls=["a", "b", "c"])
-    await driver.append(lease, [taken_over(lease), message, intent_of(message, 0)])
-    await driver.append(lease, [outcome_of(message, 0), intent_of(message, 1)])
-    inbox = [(await driver.submit()).run_id for _ in range(2)]
-    policy = FollowUpFailurePolicy.CONTINUE
-    follow_up = (await driver.submit("follow_up", policy=policy)).run_id
-    failed = await driver.held(session="failed")
-    await driver.submit("follow_up", session="failed")
-    await driver.finish(failed, StopReason.RUNTIME_ERROR)
-    await driver.settle((await driver.submit(session="d")).run_id, dead_reason="damaged")
-    queued = (await driver.submit(session="q")).run_id
-    return Scene(driver, done, lease, message, follow_up, inbox, queued)
-
+from runlane.journal.wire.tree import BranchPromoted, Checkpoint
 
 Damage = Callable[[Scene], Awaitable[object]]
 
@@ -121,6 +49,60 @@ def _change_last(name: bytes, value: bytes) -> Damage:
     return lambda scene: scene.rewrite(lambda entries: entries[-1].update({name: value}))
 
 
+def _change(kind: str, nth: int = 0, **fields: bytes) -> Damage:
+    """Change the nth entry of a kind in session "tree"."""
+
+    def change(entries: list[dict[bytes, bytes]]) -> None:
+        of_kind = [entry for entry in entries if entry[b"k"] == kind.encode()]
+        of_kind[nth].update({name.encode(): value for name, value in fields.items()})
+
+    return lambda scene: scene.rewrite(change, "tree")
+
+
+def _end(*, output_in_parent: bool) -> bytes:
+    """Return an end with the text of the record before it."""
+    result = result_of(output="all")
+    place: dict[str, Any] = {"run_id": "r", "branch_id": "main"}
+    return encode(RunFinished(**place, result=result, output_in_parent=output_in_parent))
+
+
+async def _record_of(scene: Scene, kind: str) -> str:
+    """Return the id of the first record of a kind in session "tree"."""
+    records = await scene.driver.records("tree")
+    return next(record.record_id for record in records if record.kind == kind)
+
+
+def _base_is(kind: str) -> Damage:
+    """Let branch "side" begin at the first record of a kind."""
+
+    async def damage(scene: Scene) -> None:
+        parent = (await _record_of(scene, kind)).encode()
+        await _change("branch_created", p=parent)(scene)
+
+    return damage
+
+
+async def _note_another_jump(scene: Scene) -> None:
+    key = scene.driver.keys.jumps("tree")
+    words = await scene.call("HGETALL", key)
+    await scene.call("HSET", key, await _record_of(scene, "run_started"), words[1])
+
+
+async def _note_of_the_other(scene: Scene) -> None:
+    key = scene.driver.keys.jumps("tree")
+    words = await scene.call("HGETALL", key)
+    await scene.call("HSET", key, words[0], words[3])
+
+
+async def _forget_the_jumps(scene: Scene) -> None:
+    await scene.call("DEL", scene.driver.keys.jumps("tree"))
+
+
+async def _checkpoint_out_of_order(scene: Scene) -> None:
+    await scene.write(started(scene.lease))
+    await scene.write(Checkpoint(messages=()))
+
+
 def _answer(scene: Scene, call: int, **changes: Any) -> AnyBody:
     return replace(outcome_of(scene.message, call), **changes)
 
@@ -131,6 +113,18 @@ def _intent(scene: Scene, call: int, **changes: Any) -> AnyBody:
 
 def _of_run(scene: Scene, run_id: str) -> Lease:
     return replace(scene.lease, run_id=run_id)
+
+
+def _of_tree(scene: Scene) -> str:
+    return scene.driver.keys.lane("tree", "side")
+
+
+def _blob(scene: Scene) -> str:
+    return scene.driver.keys.blob("tree", scene.blob)
+
+
+async def _orphan(scene: Scene) -> None:
+    await scene.call("ZADD", scene.driver.keys.orphans(), 1, f"tree/{scene.blob}")
 
 
 async def _outlive(scene: Scene) -> None:
@@ -147,8 +141,6 @@ async def _nothing(_: Scene) -> None:
     """A deployment at work is not at rest."""
 
 
-OTHER_RESULT: Final = encode_result(replace(result_of(), turns=9))
-
 DAMAGES: Final[dict[Rule | None, list[tuple[Damage, str]]]] = {
     None: [
         (lambda s: s.call("SET", f"{s.driver.keys.root}:stray:1", "x"), "no known kind"),
@@ -162,7 +154,7 @@ DAMAGES: Final[dict[Rule | None, list[tuple[Damage, str]]]] = {
         (lambda s: s.call("DEL", s.driver.keys.log("q")), "not so its log: key"),
         (_field(_key("session", "s"), "agent"), "bound to no agent"),
     ],
-    session_rules.chains_are_sound: [
+    branch_rules.chains_are_sound: [
         (lambda s: s.rewrite(lambda entries: entries.pop(3)), "where revision 4 belongs"),
         (lambda s: s.rewrite(lambda entries: entries.pop()), "heads are"),
         (_change_last(b"p", b"1-1.abc"), "names parent '1-1.abc'"),
@@ -172,11 +164,60 @@ DAMAGES: Final[dict[Rule | None, list[tuple[Damage, str]]]] = {
         (_field(_key("heads", "s"), "main", "7-7.abc"), "heads are"),
         (_field(_key("heads", "s"), "side", "7-7.abc"), "heads are"),
         (_field(_key("session", "s"), "rev", "99"), "rev is '99'"),
+        (_field(_key("session", "s"), "trimmed", "2"), "where revision 3 belongs"),
+        (_field(_key("deleted"), "s", "7"), "where revision 8 belongs"),
+    ],
+    branch_rules.jumps_are_noted: [
+        (_forget_the_jumps, "a branch_created that is not noted"),
+        (_forget_the_jumps, "a branch_promoted that is not noted"),
+        (_field(_key("jumps", "s"), "9-9.abc", "x"), "notes a jump 9-9.abc, which is no record"),
+        (_note_another_jump, "which is a run_started"),
+        (_note_of_the_other, "is noted as"),
+        (_change("branch_created", k=b"checkpoint"), "branch 'side' begins with a checkpoint"),
+        (_change("branch_created", b=b"main"), "a branch_created on branch 'main'"),
+        (_change("branch_promoted", b=b"side"), "a branch_promoted on branch 'side'"),
+        (
+            _change("run_started", 2, k=b"branch_created"),
+            "'side' is created twice",
+        ),
+        (
+            _change(
+                "branch_promoted",
+                d=encode(BranchPromoted(source_branch_id="side", previous_head_id="1-1.a")),
+            ),
+            "not '1-1.a'",
+        ),
+        (_change("branch_created", p=b"99-1.abc"), "is no earlier record"),
+        (_base_is("run_queued"), "is on no branch"),
+        (_base_is("run_started"), "is open at its base"),
+    ],
+    branch_rules.checkpoints_repeat_their_path: [
+        (_change("checkpoint", d=encode(Checkpoint(messages=()))), "says Checkpoint(messages=()"),
+        (lambda s: s.write(Checkpoint(messages=())), "stands in the middle of a turn"),
+        (_checkpoint_out_of_order, "stands for records that do not follow"),
+    ],
+    branch_rules.lanes_know_their_branches: [
+        (_field(_of_tree, "checkpoint"), "its checkpoint is ''"),
+        (_field(_of_tree, "checkpoint", "1"), "its checkpoint is '1'"),
+        (_field(_key("lane", "tree", "main"), "checkpoint", "1"), "checkpoint is '1', not ''"),
+        (_field(_of_tree, "last_run"), "its last run is ('', "),
+        (_field(_of_tree, "last_stop", "max_steps"), "'max_steps'), not"),
+        (_field(_key("lane", "s", "main"), "last_run", "x"), "its last run is ('x', "),
+    ],
+    branch_rules.blobs_are_counted: [
+        (lambda s: s.call("DEL", _blob(s)), "is gone, and 1 records name it"),
+        (_field(_blob, "refs", "2"), "counts 2 records, 1 name it"),
+        (lambda s: s.call("HSET", s.driver.keys.blob("s", "a"), "refs", 1), "0 name it"),
+        (_field(_blob, "refs", "0"), "counts 0 records, is an orphan False"),
+        (_orphan, "counts 1 records, is an orphan True"),
+        (lambda s: s.call("SADD", s.driver.keys.blobs("s"), "a"), "s/a: is listed, and there is"),
+        (lambda s: s.call("DEL", s.driver.keys.blobs("tree")), "is not listed"),
     ],
     session_rules.records_are_in_order: [
         (lambda s: s.write(started(s.lease)), "no run_started may follow"),
         (lambda s: s.write(replace(taken_over(s.done), attempt=2)), "is absent, no attempt"),
-        (lambda s: s.write(said(_of_run(s, new_run_id()))), "which does not exist"),
+        (lambda s: s.call("DEL", _of_lease(s)), "is running, and does not exist"),
+        (_change("run_finished", 1, b=b"@control"), "a run_finished of run"),
         (
             lambda s: s.write(
                 AbortRequested(run_id=s.lease.run_id, branch_id="main", reason="enough")
@@ -209,15 +250,28 @@ DAMAGES: Final[dict[Rule | None, list[tuple[Damage, str]]]] = {
         (_field(_of_done, "queued_id", "1-1.abc"), "its hash says"),
         (_field(_of_done, "agent", "b"), "its hash says"),
         (lambda s: s.call("COPY", _of_done(s), s.driver.keys.run("copy")), "has 0 run_queued"),
+        (_field(_of_done, "begin"), "that it began at ''"),
+        (_field(_of_done, "begin", "1-1.abc"), "that it began at '1-1.abc'"),
+        (lambda s: s.call("PERSIST", _of_done(s)), "is completed, expires False"),
+        (lambda s: s.call("PEXPIRE", _of_lease(s), 99_999), "is running, expires True"),
         (_field(_of_lease, "state", "odd"), "has state 'odd'"),
         (_field(_of_lease, "state", "completed"), "completed with 0 run_finished"),
         (_field(_of_done, "state", "running"), "running with 1 run_finished"),
         (_field(_of_done, "state", "failed"), "its result says completed"),
         (_field(_of_done, "stop_reason", "max_steps"), "its result says completed"),
-        (_field(_of_done, "result"), "its result is damaged"),
-        (_field(_of_done, "worker", "w1"), "still has its worker"),
+        (_field(_of_done, "end"), "names end ''"),
+        (_field(_of_done, "end", "1-1.abc"), "names end '1-1.abc'"),
+        (_field(_of_lease, "end", "1-1.abc"), "names end '1-1.abc'"),
+        *(
+            (_field(_of_done, name, "x"), f"still has its {name}")
+            for name in sorted(run_rules.OF_THE_LIVING)
+        ),
         (_field(_of_lease, "job"), "its job is lost"),
-        (lambda s: s.call("HSET", _of_done(s), "result", OTHER_RESULT), "run_finished says"),
+    ],
+    run_rules.outputs_are_stored_once: [
+        (_change("run_finished", d=_end(output_in_parent=True)), "names that of its parent"),
+        (_change("run_finished", d=_end(output_in_parent=False)), "repeats the text"),
+        (_change("run_finished", p=b"1-1.abc"), "which has none"),
     ],
     run_rules.arq_mirrors_the_runs: [
         (lambda s: s.call("SET", f"arq:job:{s.done.run_id}", "x"), "still has its ['job']"),

@@ -5,18 +5,23 @@ from itertools import islice
 from typing import Final
 
 from redis.asyncio import Redis
-from tests.checkers import lane_rules, run_rules, session_rules
+from tests.checkers import branch_rules, lane_rules, run_rules, session_rules
 from tests.checkers.keyspace import Keyspace, read_keyspace
 
 Rule = Callable[[Keyspace], Iterator[str]]
 
 RULES: Final[tuple[Rule, ...]] = (
     session_rules.sessions_are_listed,
-    session_rules.chains_are_sound,
+    branch_rules.chains_are_sound,
+    branch_rules.jumps_are_noted,
+    branch_rules.checkpoints_repeat_their_path,
+    branch_rules.lanes_know_their_branches,
+    branch_rules.blobs_are_counted,
     session_rules.records_are_in_order,
     session_rules.attempts_write_one_after_another,
     session_rules.tool_calls_are_settled_once,
     run_rules.runs_match_their_records,
+    run_rules.outputs_are_stored_once,
     run_rules.arq_mirrors_the_runs,
     run_rules.nothing_belongs_to_no_run,
     lane_rules.runs_wait_in_one_place,

@@ -12,8 +12,10 @@ from redis.exceptions import ResponseError
 
 from runlane.journal.errors import UndecodableError
 from runlane.journal.keys import Keys
+from runlane.journal.wire.bodies import RunBody
 from runlane.journal.wire.codec import decode_body
-from runlane.journal.wire.records import AnyBody
+from runlane.journal.wire.records import AnyBody, RunQueued
+from runlane.journal.wire.tree import BranchCreated, BranchIntent
 
 PAGE: Final = 1000
 ARQ_KINDS: Final = ("job", "in-progress", "result")
@@ -46,7 +48,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def revision(self) -> int:
-        return int(self.stream_id.partition("-")[0])
+        return revision_of(self.stream_id)
 
 
 @dataclass
@@ -56,12 +58,14 @@ class Keyspace:
     Attributes:
         values: Kind of key ("run:", "meta") → what follows it in the key → value.
         arq: Run id → which of `ARQ_KINDS` exist for it.
+        expiring: Ids of the runs whose hash has an expiry.
         faults: What could not be read.
     """
 
     keys: Keys
     values: dict[str, dict[str, Any]]
     arq: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    expiring: set[str] = field(default_factory=set[str])
     faults: list[str] = field(default_factory=list[str])
 
     @property
@@ -79,6 +83,14 @@ class Keyspace:
     @property
     def heads(self) -> dict[str, Hash]:
         return self.values["heads:"]
+
+    @property
+    def jumps(self) -> dict[str, Hash]:
+        return self.values["jumps:"]
+
+    @property
+    def blobs(self) -> dict[str, Hash]:
+        return self.values["blob:"]
 
     @property
     def logs(self) -> dict[str, list[Entry]]:
@@ -104,6 +116,55 @@ class Keyspace:
 
     def lane_of(self, run_id: str) -> str:
         return f"{self.run_text(run_id, 'session')}/{self.run_text(run_id, 'branch')}"
+
+    def trimmed(self, session: str) -> int:
+        """Return the last revision that only the archive has; 0 if the stream has all."""
+        return int(self.sessions.get(session, {}).get("trimmed", b"0"))
+
+    def is_trimmed(self, session: str, record_id: str) -> bool:
+        """Return whether the stream has no more the record that an id names."""
+        return 0 < revision_of(record_id) <= self.trimmed(session)
+
+    def imported(self, session: str) -> set[str]:
+        """Return the runs that came with an imported session: they have records, and no hash."""
+        if "imported" not in self.sessions.get(session, {}):
+            return set()
+        bodies = [entry.body for entry in self.logs.get(session, [])]
+        queued = {body.run_id for body in bodies if isinstance(body, RunQueued)}
+        return {body.run_id for body in bodies if isinstance(body, RunBody)} - queued
+
+    def set_aside(self, session: str) -> set[str]:
+        """Return the stream ids of records that a server had lost: their runs went on elsewhere."""
+        entries = self.logs.get(session, [])
+        queued = [entry.body for entry in entries if isinstance(entry.body, RunQueued)]
+        own = {(body.branch_id, body.run_id) for body in queued}
+        lost = {
+            entry.branch
+            for entry in entries
+            if isinstance(entry.body, BranchCreated) and entry.body.intent is BranchIntent.LOST
+        }
+        return {
+            entry.stream_id
+            for entry in entries
+            if entry.branch in lost
+            and isinstance(entry.body, RunBody)
+            and (entry.branch, entry.body.run_id) not in own
+        }
+
+    def is_hold(self, run_id: str) -> bool:
+        """Return whether a run only keeps a lane: it has no records."""
+        return self.run_text(run_id, "intent") == "hold"
+
+    def first_revision(self, session: str) -> int:
+        """Return the number of the first record in the stream."""
+        deleted = self.values["deleted"].get("", {}).get(session, b"0")
+        return max(self.trimmed(session), int(deleted)) + 1
+
+
+def revision_of(record_id: str) -> int:
+    """Return the number of a record; 0 for what is no id."""
+    number = record_id.partition("-")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def text(value: bytes) -> str:
@@ -147,6 +208,7 @@ async def read_keyspace(redis: Redis, prefix: str) -> Keyspace:
         elif reply:  # else it expired just now
             space.values[kind][name] = _decoded(kinds[kind], reply)
     await _read_arq(redis, space)
+    await _read_expiry(redis, space)
     return space
 
 
@@ -204,6 +266,16 @@ async def _read_arq(redis: Redis, space: Keyspace) -> None:
         if exists:
             run_id, kind = names[index]
             space.arq[run_id].add(kind)
+
+
+async def _read_expiry(redis: Redis, space: Keyspace) -> None:
+    run_ids = list(space.runs)
+    reads: list[tuple[Read, str]] = [
+        (lambda pipe, key: pipe.pttl(key), space.keys.run(run_id)) for run_id in run_ids
+    ]
+    async for index, left_ms in _pipelined(redis, reads):
+        if left_ms >= 0:
+            space.expiring.add(run_ids[index])
 
 
 async def _pipelined(

@@ -1,10 +1,11 @@
 """The checker itself: a sound keyspace passes, and each damage is reported by its rule."""
 
 import pytest
-from tests.checkers.damages import DAMAGES, Damage, sound
+from tests.checkers.damages import DAMAGES, Damage
 from tests.checkers.invariants import RULES, Rule, check_keyspace, violations
 from tests.checkers.keyspace import kinds_of, read_keyspace
 from tests.checkers.lane_rules import nothing_goes_on
+from tests.checkers.scene import sound
 from tests.journal.builders import said
 from tests.journal.driving import Driver
 
@@ -30,6 +31,18 @@ async def test_a_damage_is_reported(
     space = await read_keyspace(driver.redis, driver.prefix)
     found = list(rule(space)) if rule else space.faults
     assert [text for text in found if says in text], found
+
+
+async def test_what_only_the_archive_has_is_not_missed(driver: Driver) -> None:
+    scene = await sound(driver)
+    log, blob = driver.keys.log("tree"), driver.keys.blob("tree", scene.blob)
+    for record in await driver.records("tree"):
+        await scene.call("XTRIM", log, "MINID", record.revision + 1)
+        await scene.call("HSET", driver.keys.session("tree"), "trimmed", record.revision)
+        if record.kind == "tool_completed":
+            await scene.call("HINCRBY", blob, "refs", -1)
+            await scene.call("ZADD", driver.keys.orphans(), 1, f"tree/{scene.blob}")
+        assert await violations(driver.redis, driver.prefix, quiescent=False) == []
 
 
 def test_each_rule_can_fail() -> None:

@@ -17,6 +17,7 @@ from tests.demo.story import (
     story,
 )
 
+from runlane.journal.wire.bodies import RunBody
 from runlane.journal.wire.records import (
     AnyBody,
     AttemptCause,
@@ -56,17 +57,21 @@ def rewritten(trace: SessionTrace, change: Callable[[AnyBody], list[AnyBody]]) -
     hear_all(trace)
 
 
+def of_run(body: AnyBody, run_id: str) -> bool:
+    return isinstance(body, RunBody) and body.run_id == run_id
+
+
 def without(trace: SessionTrace, kind: type[AnyBody], run_id: str) -> None:
     rewritten(
         trace,
-        lambda body: [] if isinstance(body, kind) and body.run_id == run_id else [body],
+        lambda body: [] if isinstance(body, kind) and of_run(body, run_id) else [body],
     )
 
 
 def twice(trace: SessionTrace, kind: type[AnyBody], run_id: str) -> None:
     rewritten(
         trace,
-        lambda body: [body, body] if isinstance(body, kind) and body.run_id == run_id else [body],
+        lambda body: [body, body] if isinstance(body, kind) and of_run(body, run_id) else [body],
     )
 
 
@@ -212,6 +217,6 @@ def test_a_follow_up_that_was_discarded_is_no_disorder() -> None:
     trace = observed.sessions[0]
     rewritten(
         trace,
-        lambda body: [body] if body.run_id != FOLLOW_UP or isinstance(body, RunFinished) else [],
+        lambda body: [body] if not of_run(body, FOLLOW_UP) or isinstance(body, RunFinished) else [],
     )
     assert verdict(observed)[LANES].violations == ()

@@ -123,7 +123,14 @@ async def poison(context: ToolContext) -> str:
     return "survived"
 
 
-TOOLS = (look, stamp, pay, charge, hold, hold_and_pay, hold_thread, freeze, poison)
+@tool(effect=ToolEffect.READ_ONLY)
+async def recite(context: ToolContext, size: int) -> str:
+    """Say so many characters."""
+    _enter("recite", context)
+    return "0123456789" * (size // 10)
+
+
+TOOLS = (look, stamp, pay, charge, hold, hold_and_pay, hold_thread, freeze, poison, recite)
 
 
 def _agent(name: str) -> Agent:

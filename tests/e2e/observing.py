@@ -13,9 +13,9 @@ from tests.e2e.waiting import until
 
 from runlane.journal.link import client_for
 from runlane.journal.reader import event_of_message, record_of_message
+from runlane.journal.wire.bodies import RunBody
 from runlane.journal.wire.events import event_of
 from runlane.journal.wire.records import (
-    AnyBody,
     Record,
     RunFinished,
     ToolCompleted,
@@ -24,7 +24,7 @@ from runlane.journal.wire.records import (
 )
 from runlane.producer import Client, Event, EventKind, Session
 
-BodyT = TypeVar("BodyT", bound=AnyBody)
+BodyT = TypeVar("BodyT", bound=RunBody)
 Call = tuple[int, int]
 """Turn and place in the response."""
 
@@ -42,8 +42,9 @@ class Story:
 
     @property
     def events(self) -> list[Event]:
-        """The committed events, as every subscriber has to hear them."""
-        return [event_of(self.session_id, record) for record in self.records]
+        """The committed events, as every subscriber has to hear them: a checkpoint is none."""
+        events = [event_of(self.session_id, record) for record in self.records]
+        return [event for event in events if event.kind is not EventKind.CHECKPOINT]
 
     def all(self, kind: type[BodyT], run_id: str = "") -> list[BodyT]:
         """Return the records of a kind, oldest first."""

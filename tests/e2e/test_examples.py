@@ -50,7 +50,11 @@ async def test_the_examples_ask_an_agent_that_dev_serves(
     await until(lambda: "worker_started" in log.read_text(), "dev serves")
     found = re.search(r"RUNLANE_REDIS_URL=(\S+)", log.read_text())
     assert found, log.read_text()
-    for example, said in (("ask.py", "shipped on Monday"), ("ask_sync.py", "Is anybody there?")):
+    for example, said in (
+        ("ask.py", "shipped on Monday"),
+        ("ask_sync.py", "Is anybody there?"),
+        ("branches.py", "imported: ImportReport(lines=14, branches=4, runs=3"),
+    ):
         asked = await asyncio.to_thread(run_example, example, found[1])
         assert asked.returncode == 0, asked.stderr
         assert said in asked.stdout

@@ -20,6 +20,8 @@ from tests.e2e.waiting import DEADLINE_S
 from runlane.journal.kill_points import KILL_POINTS
 from runlane.journal.server import Server
 from runlane.journal.wire.records import AttemptCause, AttemptStarted, MessageAppended, ToolOutcome
+from runlane.journal.wire.results import RunUsage
+from runlane.journal.wire.tree import Checkpoint
 from runlane.producer import (
     AgentRunResult,
     Client,
@@ -31,6 +33,8 @@ from runlane.producer import (
     StopReason,
 )
 
+RECITE: Final = '[[tools recite {"size": 3000000} ; pay]] [[say done]]'
+LONG: Final = f"[[tools {' ; '.join(100 * ['look'])}]] [[tool pay]] [[say done]]"
 PAY_TWICE: Final = '[[tools pay {"amount": 1} ; pay {"amount": 2}]] [[say done]]'
 EXTRA: Final = {
     "read_only": ("after_tool_ran", "[[tools look ; look]] [[say done]]"),
@@ -86,6 +90,8 @@ class Deaths:
 
     def __init__(self, fleet: Fleet) -> None:
         cases = {point: (point, PAY_TWICE) for point in KILL_POINTS} | EXTRA
+        cases["after_content_kept"] = ("after_content_kept", RECITE)
+        cases["after_checkpoint"] = ("after_checkpoint", LONG)
         self.fleet = fleet
         self.of = {agent: Death(agent, point, task) for agent, (point, task) in cases.items()}
 
@@ -161,6 +167,29 @@ def test_every_call_has_one_result_and_a_lost_side_effect_is_called_unknown(
         assert ('"outcome_unknown"' in body.message.content) == unknown
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_turns_and_tokens_count_on_across_the_crash(deaths: Deaths, case: str) -> None:
+    death = deaths.of[case]
+    said = death.story.all(MessageAppended, death.run_id)
+    assert [body.turn for body in said] == list(range(1, len(said) + 1))
+    usage = RunUsage()
+    for body in said:
+        usage = usage.plus(body.usage)
+    assert death.result is not None
+    assert (death.result.turns, death.result.usage) == (len(said), usage)
+
+
+def test_a_run_goes_on_from_its_checkpoint(deaths: Deaths) -> None:
+    records = deaths.of["after_checkpoint"].story.records
+    (checkpoint,) = [record for record in records if isinstance(record.body, Checkpoint)]
+    (taken_over,) = [record for record in records if isinstance(record.body, AttemptStarted)]
+    assert taken_over.parent_id == checkpoint.record_id
+    assert isinstance(checkpoint.body, Checkpoint)
+    run = checkpoint.body.open_run
+    assert run is not None
+    assert (run.turn, run.base_id, run.usage.request_count) == (1, "", 1)
+
+
 async def test_the_keyspace_is_sound_after_all_deaths(deaths: Deaths) -> None:
     await check_rest(deaths.fleet)
 
@@ -172,6 +201,8 @@ async def test_the_keyspace_is_sound_after_all_deaths(deaths: Deaths) -> None:
         ("after_message_appended", [ToolOutcome.UNKNOWN, ToolOutcome.OK], 1),
         ("after_tool_intent", [ToolOutcome.OK, ToolOutcome.UNKNOWN], 1),
         ("after_tool_ran", [ToolOutcome.UNKNOWN, ToolOutcome.OK], 2),
+        ("after_content_kept", [ToolOutcome.OK, ToolOutcome.OK], 3),
+        ("after_checkpoint", 101 * [ToolOutcome.OK], 101),
         ("before_finish", [ToolOutcome.OK, ToolOutcome.OK], 2),
         ("reconcile", [ToolOutcome.OK, ToolOutcome.OK], 2),
         ("reconcile_unknown", [ToolOutcome.UNKNOWN], 0),

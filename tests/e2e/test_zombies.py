@@ -6,7 +6,7 @@ from tests.e2e.harness import Fleet
 from tests.e2e.observing import Story, check_calls, check_rest, tapping
 from tests.e2e.waiting import DEADLINE_S, until
 
-from runlane.journal.wire.records import InAttempt
+from runlane.journal.wire.bodies import InAttempt
 from runlane.producer import Client, EventKind, RunStatus
 
 TALK = f"[[pace 0.05]] [[say {'blah ' * 30}]]"

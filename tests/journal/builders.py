@@ -53,8 +53,12 @@ def job_of(
             return ContinueJob(**place)
 
 
-def result_of(stop_reason: StopReason = StopReason.TEXT_RESPONSE) -> AgentRunResult:
-    return AgentRunResult(status=stop_reason.status, stop_reason=stop_reason, turns=1)
+def result_of(
+    stop_reason: StopReason = StopReason.TEXT_RESPONSE, output: str | None = None
+) -> AgentRunResult:
+    return AgentRunResult(
+        status=stop_reason.status, stop_reason=stop_reason, turns=1, output=output
+    )
 
 
 def started(lease: Lease, worker: str = "w1") -> RunStarted:

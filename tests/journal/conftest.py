@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 from tests.journal.driving import Driver, open_driver
 
 from runlane.journal.server import Server, launch
+from runlane.producer import Client, Session, Settings
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +29,15 @@ async def driver(redis_url: str, prefix: str, redis: Redis) -> AsyncIterator[Dri
     await redis.flushall()
     async with open_driver(redis_url, prefix=prefix) as opened:
         yield opened
+
+
+@pytest.fixture
+async def client(driver: Driver) -> AsyncIterator[Client]:
+    settings = Settings(redis_url=driver.partition.url, prefix=driver.prefix)
+    async with await Client.connect(settings=settings) as connected:
+        yield connected
+
+
+@pytest.fixture
+def session(client: Client) -> Session:
+    return client.session("s", agent="a")

@@ -1,6 +1,7 @@
 """Short words for what the tests do to a deployment, and for looking at what it did."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,21 +11,25 @@ from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 from tests.checkers.invariants import check_keyspace
 from tests.checkers.keyspace import READ, text
-from tests.journal.builders import job_of, result_of, started
+from tests.journal.builders import job_of, result_of, said, started
 from tests.journal.recording import RecordingPartition, Sent
 
-from runlane.journal import transitions
+from runlane.journal import transitions, tree
 from runlane.journal.keys import Keys
 from runlane.journal.lease import Lease
 from runlane.journal.link import client_for
+from runlane.journal.path import read_path
+from runlane.journal.projection import Projection
 from runlane.journal.reader import read_records
 from runlane.journal.transitions import Checkout, Claim, Finished, Renewal, Submitted, renew
 from runlane.journal.transitions.register import WorkerInfo
+from runlane.journal.wire.blobs import BlobRef
 from runlane.journal.wire.control import ControlReceipt
 from runlane.journal.wire.events import Event
 from runlane.journal.wire.jobs import AnyJob
-from runlane.journal.wire.records import AnyBody, Record
+from runlane.journal.wire.records import AnyBody, Record, RunFinished
 from runlane.journal.wire.results import StopReason
+from runlane.journal.wire.tree import BranchIntent, Checkpoint, Jump
 
 PAYLOAD_BYTES_MAX: Final = 100_000
 LEASE_MS: Final = 60_000
@@ -55,6 +60,47 @@ class Driver:
     async def register(self, worker: str = "w1", *, lease_ms: int = LEASE_MS) -> None:
         info = WorkerInfo(host="h", pid=1, agents={"a": "1", "b": "2"}, max_runs=10)
         await transitions.register(self.partition, worker_id=worker, lease_ms=lease_ms, info=info)
+
+    async def branch(
+        self, branch: str, *, session: str = "s", base: str = "", source: str = "main"
+    ) -> str:
+        """Begin a branch, empty or at a record of `source`; the session must exist."""
+        if base:
+            await tree.fork(self.partition, session, source, record_id=base, name=branch)
+            head = await tree.read_head(self.partition, session, branch)
+        else:
+            jump = Jump(
+                branch_id=branch,
+                base_id="",
+                base_branch_id="",
+                source_branch_id=source,
+                intent=BranchIntent.FORK,
+            )
+            head = await transitions.create_branch(self.partition, session, jump, last_run=None)
+        self.heads[session, branch] = head
+        return head
+
+    async def promote(self, branch: str, *, session: str = "s") -> str:
+        """Let main go on from the head of a branch."""
+        head = await tree.follow(self.partition, session, branch)
+        self.heads[session, "main"] = head
+        return head
+
+    async def project(self, session: str = "s", branch: str = "main") -> Projection:
+        """Return a branch as of its head."""
+        head = await tree.read_head(self.partition, session, branch)
+        return (await read_path(self.partition, session, head)).project()
+
+    async def put_blob(self, data: bytes, *, session: str = "s") -> BlobRef:
+        """Store a blob that no record names yet."""
+        digest = hashlib.sha256(data).hexdigest()
+        ref = BlobRef(digest=digest, size=len(data), media_type="text/plain")
+        content = ("pieces", 1, "data", data, "size", ref.size, "media_type", ref.media_type)
+        key = self.keys.blob(session, digest)
+        await self.partition.call("HSET", key, *content, "refs", 0, "at_ms", 1)
+        await self.partition.call("SADD", self.keys.blobs(session), digest)
+        await self.partition.call("ZADD", self.keys.orphans(), 1, f"{session}/{digest}")
+        return ref
 
     async def submit(
         self, intent: str = "run", *, idempotency_key: str | None = None, **job: Any
@@ -119,7 +165,7 @@ class Driver:
         head: str | None = None,
     ) -> str:
         lane = lease.session_id, lease.branch_id
-        new_head, _ = await transitions.append(
+        appended = await transitions.append(
             self.partition,
             lease,
             entries,
@@ -127,8 +173,8 @@ class Driver:
             progress=progress,
             retry_s=RETRY_S,
         )
-        self.heads[lane] = new_head
-        return new_head
+        self.heads[lane] = appended.head
+        return appended.head
 
     async def finish(
         self,
@@ -137,18 +183,32 @@ class Driver:
         *,
         entries: Sequence[AnyBody | Event] = (),
         head: str | None = None,
+        output: str | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Finished:
         lane = lease.session_id, lease.branch_id
         finished = await transitions.finish(
             self.partition,
             lease,
-            result_of(stop_reason),
+            result_of(stop_reason, output),
             entries=entries,
             head=self.heads.get(lane, "") if head is None else head,
             retry_s=RETRY_S,
+            checkpoint=checkpoint,
         )
         self.heads[lane] = finished.head or self.heads.get(lane, "")
         return finished
+
+    async def completed_with_checkpoint(self, **job: Any) -> Lease:
+        """Submit a run, carry it out and finish it with a checkpoint."""
+        lease = await self.held(**job)
+        await self.begin(lease)
+        answer, result = said(lease), result_of()
+        end = RunFinished(run_id=lease.run_id, branch_id=lease.branch_id, result=result)
+        projection = await self.project(lease.session_id, lease.branch_id)
+        checkpoint = projection.after([answer, end]).checkpoint()
+        await self.finish(lease, entries=[answer], checkpoint=checkpoint)
+        return lease
 
     async def hand_back(self, lease: Lease) -> bool:
         return await transitions.hand_back(self.partition, lease, retry_s=RETRY_S)
@@ -231,9 +291,12 @@ class Driver:
         return [record async for record in read_records(self.partition, session)]
 
     async def dump(self) -> dict[str, Any]:
-        """Return the value of every key of the database."""
+        """Return the value of every key of the deployment, and what stock arq sees of its runs."""
         redis = cast("Any", self.redis)
-        names: list[bytes] = sorted([name async for name in redis.scan_iter(count=1000)])
+        ours: list[bytes] = [name async for name in redis.scan_iter(f"{self.prefix}:*", count=1000)]
+        runs = {name.rpartition(b":")[2] for name in ours if b":run:" in name}
+        mirror: list[bytes] = [name async for name in redis.scan_iter("arq:*", count=1000)]
+        names = sorted([*ours, *(name for name in mirror if name.rpartition(b":")[2] in runs)])
         kinds: list[bytes] = [await redis.type(name) for name in names]
         return {
             text(name): await READ[text(kind)](redis, text(name))

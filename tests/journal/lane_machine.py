@@ -14,6 +14,7 @@ from tests.journal.oracle import (
 )
 
 from runlane.journal.wire.jobs import FollowUpFailurePolicy
+from runlane.journal.wire.records import RunStarted
 from runlane.journal.wire.results import StopReason
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class LaneMachine(LaneState):
         assert self.code(self.driver.submit_job(job, idempotency_key=key)) == expected
         if expected == "OK":
             self.accepted[job.run_id] = self.driver.last
+            self.branch_off(session)
 
     def claim(self) -> None:
         self.claim_for(self.draw(WORKERS, "worker"))
@@ -120,7 +122,8 @@ class LaneMachine(LaneState):
         lease = self.draw_lease()
         bodies = self.next_bodies(lease, self.draw([1, 2, 3], "records"))
         head, progress = self.draw_head(lease), self.draw([False, True], "progress")
-        expected = self.oracle.append(lease, head, progress=progress)
+        begins = any(isinstance(body, RunStarted) for body in bodies)
+        expected = self.oracle.append(lease, head, begins=begins, progress=progress)
         sending = self.driver.append(lease, bodies, head=head, progress=progress)
         assert self.code(sending) == expected
         if expected == "OK":
@@ -130,7 +133,8 @@ class LaneMachine(LaneState):
         lease = self.draw_lease()
         bodies = self.next_bodies(lease, self.draw([0, 2], "records"))
         head, stop_reason = self.draw_head(lease), self.draw(STOP_REASONS, "stop reason")
-        expected = self.oracle.finish(lease, head, stop_reason)
+        begins = any(isinstance(body, RunStarted) for body in bodies)
+        expected = self.oracle.finish(lease, head, stop_reason, begins=begins)
         sending = self.driver.finish(lease, stop_reason, entries=bodies, head=head)
         assert self.code(sending) == expected
         if expected == "OK":
@@ -155,12 +159,14 @@ class LaneMachine(LaneState):
         run = self.draw_run()
         expected = self.oracle.abort(run.run_id)
         assert self.code(self.driver.abort(run.run_id)) == expected
+        self.note_ended(run)
 
     def settle(self) -> None:
         run, stop_reason = self.draw_run(), self.draw(STOP_REASONS[1:], "stop reason")
         fence = self.draw([self.oracle.lane(run.place).fence, ""], "fence")
         expected = self.oracle.settle(run.run_id, stop_reason, fence)
         assert self.code(self.driver.settle(run.run_id, stop_reason, fence=fence)) == expected
+        self.note_ended(run)
 
     def lease_ends(self) -> None:
         """As if the worker had gone silent, or an operator stole the run."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 from tests.checkers.invariants import RULES
-from tests.checkers.keyspace import Keyspace, read_keyspace
+from tests.checkers.keyspace import Keyspace, read_keyspace, revision_of
 from tests.journal.builders import said, started, taken_over
 from tests.journal.driving import Driver, open_driver
 from tests.journal.oracle import (
@@ -141,6 +141,21 @@ class LaneState(RuleBasedStateMachine):
         self.heads.append(head)
         self.lane_of(lease).head = head
         self.written[lease.run_id] = self.driver.last
+
+    def branch_off(self, session: str) -> None:
+        """Begin the side branch of a session that was just made."""
+        place = session, "side"
+        if place not in self.oracle.branches:
+            self.oracle.branches.add(place)
+            self.oracle.lane(place).head = self.wait(self.driver.branch("side", session=session))
+
+    def note_ended(self, run: OracleRun) -> None:
+        """A run that had begun ends on its branch, whoever ends it."""
+        end = self.wait(self.driver.run(run.run_id)).get("end", "")
+        lane = self.oracle.lane(run.place)
+        if run.begun and end and revision_of(end) > revision_of(lane.head):
+            lane.head = end
+            self.heads.append(end)
 
     @invariant()
     def nothing_is_wrong(self) -> None:

@@ -2,17 +2,16 @@
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from runlane.journal import lua
 from runlane.journal.lua.scripts import Script, load
 
-SCRIPTS: Final = (
-    *("abort", "append", "checkout", "claim", "finish", "hand_back", "publish", "register"),
-    *("renew", "settle", "submit"),
-)
+SCRIPTS: Final = tuple(sorted(path.stem for path in Path(lua.__file__).parent.glob("*.lua")))
 
 
 class Mutant(Struct, frozen=True):
@@ -71,8 +70,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a settled run has no end in the journal",
-        "add_control_record(run.session, 'run_finished',",
-        "type(run.session, 'run_finished',",
+        "add_own_record(run.session, chain, 'run_finished',",
+        "type(run.session, chain, 'run_finished',",
     ),
     Mutant(
         "the inbox is a stack", "redis.call('LPOP', key('inbox'", "redis.call('RPOP', key('inbox'"
@@ -108,7 +107,7 @@ MUTANTS: Final = (
     ),
     Mutant("a claim takes all there is", "share - #taken)", "-1)"),
     Mutant("the head stays behind", "redis.call('HSET', key('heads', session), branch, head)", ""),
-    Mutant("a control record forgets its parent", "parent_hash .. '|@control|'", "'|@control|'"),
+    Mutant("a control record forgets its parent", "parent_hash .. '|' .. branch", "'|' .. branch"),
     Mutant(
         "a waiting run is settled and still waits",
         "redis.call('LREM', key('inbox', place), 1, run_id)",
@@ -119,11 +118,91 @@ MUTANTS: Final = (
         "lane.active == run_id and lane.fence ~= ARGV[7]",
         "false",
     ),
-    Mutant("a run that never began is continued", "  if run.started then", "  if true then"),
+    Mutant("a run that never began is continued", "  if has_begun(run_id) then", "  if true then"),
     Mutant(
         "renew revives what is lost",
         "lane and holds(lane, run_id, ARGV[i + 4])",
         "lane",
         ("renew",),
+    ),
+    Mutant("a begun run ends beside its branch", "has_begun(run_id) and run.branch or", ""),
+    Mutant(
+        "a run that never began ends on its branch",
+        "has_begun(run_id) and run.branch or '@control'",
+        "run.branch",
+    ),
+    Mutant(
+        "nobody notes where a run began",
+        "redis.call('HSET', key('run', run_id), 'begin', begin)",
+        "",
+    ),
+    Mutant("an ended run is known for ever", "redis.call('PEXPIRE', name, keep_ms)", ""),
+    Mutant("an ended run keeps what it was", ", 'cause', 'crashes_row', 'policy')", ")"),
+    Mutant("the head is taken for the end", "ids.run_finished, ARGV[10]", "head, ARGV[10]"),
+    Mutant("subscribers hear what is stored", "and heard_end or data", "and data or data"),
+    Mutant("a named blob is not counted", "'refs', 1)", "'refs', 0)"),
+    Mutant(
+        "a record names what is not there",
+        "redis.call('EXISTS', blob_key(session, digest)) == 0",
+        "false",
+    ),
+    Mutant(
+        "a checkpoint is not noted",
+        "redis.call('HSET', lane.name, 'checkpoint', string",
+        "type(lane.name, string",
+    ),
+    Mutant(
+        "a checkout does not begin at the checkpoint",
+        "redis.call('HGET', lane.name, 'checkpoint') or '-'",
+        "'-'",
+        ("checkout",),
+    ),
+    Mutant("submit takes any branch", "branch ~= 'main' and", "false and", ("submit",)),
+    Mutant("a closed session takes work", "if state and state ~= ''", "if false"),
+    Mutant(
+        "create_branch does not know its request", "last[1] == ARGV[7]", "false", ("create_branch",)
+    ),
+    Mutant("promote does not know its request", "last[1] == ARGV[7]", "false", ("promote",)),
+    Mutant(
+        "a branch is created twice", "if found or branch == 'main'", "if false", ("create_branch",)
+    ),
+    Mutant("a branch begins at nothing", "now_ms(), ARGV[3])", "now_ms(), '')", ("create_branch",)),
+    Mutant("main goes on from nothing", "now_ms(), ARGV[3])", "now_ms(), '')", ("promote",)),
+    Mutant("a branch has no last run", "if ARGV[5] ~= ''", "if false", ("create_branch",)),
+    Mutant("a jump is not noted", "redis.call('HSET', key('jumps', session), head, ARGV[8])", ""),
+    Mutant("promote takes any head", "found ~= ARGV[2]", "false", ("promote",)),
+    Mutant("promote does not ask who is at work", "lane.active ~= ''", "false", ("promote",)),
+    Mutant("main keeps its checkpoint", "'checkpoint', 'last_run'", "'last_run'", ("promote",)),
+    Mutant(
+        "main keeps its last run",
+        "'checkpoint', 'last_run', 'last_stop'",
+        "'checkpoint'",
+        ("promote",),
+    ),
+    Mutant(
+        "a stolen lane keeps its fence", "redis.call('HDEL', lane.name, 'fence')", "", ("steal",)
+    ),
+    Mutant(
+        "steal does not know its request",
+        "redis.call('HGET', run_key, 'stolen') == ARGV[2]",
+        "false",
+        ("steal",),
+    ),
+    Mutant(
+        "a lane is held out of turn",
+        "if lane.active ~= run_id then\n  return { 'WAITING'",
+        "if false then\n  return { 'WAITING'",
+        ("hold",),
+    ),
+    Mutant("a silent holder keeps its lane", "drop_silent_holds(now)\nlocal due", "local due"),
+    Mutant(
+        "a lane does not go on after a hold", "advance(lane, run.session, run.branch, 'c", "type('"
+    ),
+    Mutant("what was deleted is kept", "deleted >= tonumber(ARGV[7])", "false", ("keep_lost",)),
+    Mutant(
+        "keep_lost does not know its request",
+        "redis.call('HGET', lane.name, 'request') == ARGV[4]",
+        "false",
+        ("keep_lost",),
     ),
 )

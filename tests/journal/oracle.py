@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from math import ceil
 
+from runlane.journal.ids import MAIN_BRANCH
 from runlane.journal.lease import Lease
 from runlane.journal.wire.jobs import AnyJob, FollowUpFailurePolicy, FollowUpJob
 from runlane.journal.wire.results import CONTINUABLE, RunStatus, StopReason
@@ -61,6 +62,15 @@ class OracleLane:
     inbox: list[str] = field(default_factory=list[str])
     last_stop: StopReason | None = None
 
+    @property
+    def no_continue(self) -> str:
+        """Why nothing can be continued here; empty if it can."""
+        if self.active:
+            return "AGENT_ACTIVE"
+        if self.last_stop is None:
+            return "NO_PREVIOUS_RUN"
+        return "" if self.last_stop in CONTINUABLE else "NOT_CONTINUABLE"
+
 
 class Oracle:
     """All lanes of a deployment with one agent; each method answers with the code to expect."""
@@ -70,6 +80,7 @@ class Oracle:
         self.lanes: dict[Place, OracleLane] = {}
         self.keys: dict[tuple[str, str], AnyJob] = {}
         self.suspects: dict[str, OracleRun] = {}
+        self.branches: set[Place] = set()
 
     def lane(self, place: Place) -> OracleLane:
         return self.lanes.setdefault(place, OracleLane())
@@ -79,17 +90,14 @@ class Oracle:
         known = self.keys.get((job.session_id, key or ""))
         if known is not None:
             return "EXISTS" if _same_body(known, job) else "IDEMPOTENCY_CONFLICT"
+        if job.branch_id != MAIN_BRANCH and place not in self.branches:
+            return "UNKNOWN_BRANCH"
         lane = self.lane(place)
         follow_up = isinstance(job, FollowUpJob)
         if follow_up and not lane.active:
             return "AGENT_IDLE"
-        if _intent(job) == "continue":
-            if lane.active:
-                return "AGENT_ACTIVE"
-            if lane.last_stop is None:
-                return "NO_PREVIOUS_RUN"
-            if lane.last_stop not in CONTINUABLE:
-                return "NOT_CONTINUABLE"
+        if _intent(job) == "continue" and (refusal := lane.no_continue):
+            return refusal
         policy = FollowUpFailurePolicy.CONTINUE
         if isinstance(job, FollowUpJob):
             policy = job.failure_policy
@@ -142,24 +150,27 @@ class Oracle:
         if not self.holds(lease):
             return "FENCED"
         run = self.runs[lease.run_id]
-        run.state, run.begun = "running", True
+        run.state = "running"
         return "OK"
 
-    def append(self, lease: Lease, head: str, *, progress: bool) -> str:
+    def append(self, lease: Lease, head: str, *, begins: bool, progress: bool) -> str:
         if not self.holds(lease):
             return "FENCED"
         if head != self.lane((lease.session_id, lease.branch_id)).head:
             return "CONFLICT"
+        run = self.runs[lease.run_id]
+        run.begun = run.begun or begins
         if progress:
-            self.runs[lease.run_id].crashes_row = 0
+            run.crashes_row = 0
         return "OK"
 
-    def finish(self, lease: Lease, head: str, stop_reason: StopReason) -> str:
-        written = self.append(lease, head, progress=False)
+    def finish(self, lease: Lease, head: str, stop_reason: StopReason, *, begins: bool) -> str:
+        run = self.runs[lease.run_id]
+        aborted = run.abort and stop_reason.status is not RunStatus.CANCELLED
+        written = self.append(lease, head, begins=begins and not aborted, progress=False)
         if written != "OK":
             return written
-        run = self.runs[lease.run_id]
-        if run.abort and stop_reason.status is not RunStatus.CANCELLED:
+        if aborted:
             return "ABORTED"
         self._end(run, stop_reason)
         return "OK"
@@ -204,7 +215,7 @@ class Oracle:
     def _end(self, run: OracleRun, stop_reason: StopReason) -> None:
         lane = self.lane(run.place)
         run.state, run.stop_reason, run.due = stop_reason.status, stop_reason, False
-        run.worker, run.abort = "", False
+        run.worker, run.abort, run.crashes_row = "", False, 0
         if lane.active != run.run_id:
             for waiting in (lane.follow_ups, lane.inbox):
                 if run.run_id in waiting:

@@ -27,16 +27,24 @@ class Sent(Struct, frozen=True):
 
 
 class RecordingPartition(Partition):
-    """A partition that remembers the scripts that it had carried out."""
+    """A partition that remembers what it had carried out.
+
+    Attributes:
+        sent: The scripts.
+        count: How many commands, scripts included.
+    """
 
     sent: list[Sent]
+    count: int
 
     def __init__(self, url: str, *, prefix: str, retry_s: float = 10) -> None:
         super().__init__(url, prefix=prefix, retry_s=retry_s)
         self.sent = []
+        self.count = 0
 
     async def _once(self, command: tuple[Arg, ...], script: Script | None) -> Any:
         reply = await super()._once(command, script)
+        self.count += 1
         if script is not None:
             self.sent.append(Sent(script, command, reply))
             REACHED.add((script.name, self.sent[-1].code))

@@ -110,7 +110,7 @@ def _run(draw: st.DrawFn, run_id: str) -> list[Entry]:
             cause = draw(st.sampled_from(AttemptCause))
             again = AttemptStarted(run_id=run_id, attempt=attempt, worker_id="w", cause=cause)
             entries.append(("main", again))
-    return [*entries, (draw(st.sampled_from(["main", CONTROL_BRANCH])), end)]
+    return [*entries, ("main", end)]
 
 
 @st.composite
@@ -120,15 +120,27 @@ def histories(draw: st.DrawFn) -> list[Record]:
     for number in range(draw(st.integers(1, 4))):
         entries += _run(draw, f"run-{number}")
     entries = entries[: len(entries) - draw(st.integers(0, 5))] or entries[:1]
-    return [
-        Record(
-            revision=revision,
-            record_id=f"{revision}-1.{'0' * 24}",
-            parent_id="",
-            branch_id=branch,
-            kind=KIND_OF[type(body)],
-            at_ms=0,
-            body=body,
+    records: list[Record] = []
+    heads: dict[str, str] = {}
+    for revision, (branch, body) in enumerate(entries, 1):
+        record_id = f"{revision}-1.{'0' * 24}"
+        records.append(
+            Record(
+                revision=revision,
+                record_id=record_id,
+                parent_id=heads.get(branch, ""),
+                branch_id=branch,
+                kind=KIND_OF[type(body)],
+                at_ms=0,
+                body=body,
+            )
         )
-        for revision, (branch, body) in enumerate(entries, 1)
-    ]
+        heads[branch] = record_id
+    return records
+
+
+def paths() -> st.SearchStrategy[list[Record]]:
+    """Return strategies for the path to the head of `main` in a history."""
+    return histories().map(
+        lambda records: [record for record in records if record.branch_id == "main"]
+    )

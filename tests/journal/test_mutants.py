@@ -7,15 +7,22 @@ from typing import Final
 import pytest
 from hypothesis import Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
+from tests.journal import test_reader
 from tests.journal.driving import Driver, open_driver
 from tests.journal.lane_machine import LaneMachine
 from tests.journal.mutants import MUTANTS, Mutant
 from tests.journal.transitions import (
     test_abort,
     test_append,
+    test_branches,
+    test_checkout,
     test_claim,
     test_finish,
+    test_hold,
+    test_keep_lost,
+    test_release,
     test_settle,
+    test_steal,
     test_submit,
 )
 
@@ -42,7 +49,7 @@ NAMED_TESTS: Final[dict[str, Test]] = {
         test_submit.test_the_same_request_again_gets_the_same_answer_in_every_state
     ),
     "a run that never began is continued": (
-        test_submit.test_a_run_that_never_began_is_no_previous_run
+        partial(test_submit.test_a_run_that_never_began_is_no_previous_run, checked_out=False)
     ),
     "claim does not know its request": test_claim.test_the_same_request_again_names_the_same_runs,
     "a worker holds many runs on their last chance": (
@@ -62,6 +69,81 @@ NAMED_TESTS: Final[dict[str, Test]] = {
         test_abort.test_a_waiting_run_ends_and_the_active_one_does_not_notice, intent="run"
     ),
     "settle takes runs from their holders": test_settle.test_a_held_run_is_its_holders,
+    "a begun run ends beside its branch": test_settle.test_a_run_that_had_begun_ends_on_its_branch,
+    "a run that never began ends on its branch": partial(
+        test_settle.test_a_run_that_never_began_ends_beside_its_branch, checked_out=True
+    ),
+    "nobody notes where a run began": test_append.test_the_beginning_of_a_run_is_noted_once,
+    "an ended run is known for ever": (
+        test_finish.test_little_is_kept_of_an_ended_run_and_not_for_ever
+    ),
+    "an ended run keeps what it was": (
+        test_finish.test_little_is_kept_of_an_ended_run_and_not_for_ever
+    ),
+    "the head is taken for the end": test_finish.test_a_checkpoint_may_follow_the_end,
+    "subscribers hear what is stored": (
+        test_reader.test_an_output_that_is_the_text_before_it_is_stored_once_and_always_read
+    ),
+    "a named blob is not counted": test_append.test_a_blob_counts_the_records_that_name_it,
+    "a record names what is not there": test_append.test_a_blob_that_is_not_there_stores_nothing,
+    "a checkpoint is not noted": (
+        test_append.test_a_checkpoint_in_a_run_is_where_a_checkout_begins
+    ),
+    "a checkout does not begin at the checkpoint": (
+        test_checkout.test_what_is_older_than_the_last_checkpoint_does_not_come
+    ),
+    "submit takes any branch": (
+        test_submit.test_a_branch_must_exist_before_anything_is_asked_of_it
+    ),
+    "a closed session takes work": partial(
+        test_submit.test_a_closed_session_takes_no_work, state="deleting"
+    ),
+    "create_branch does not know its request": partial(
+        test_branches.test_the_same_request_again_gets_the_same_answer_whatever_came_in_between,
+        act=test_branches.a_fork,
+    ),
+    "promote does not know its request": partial(
+        test_branches.test_the_same_request_again_gets_the_same_answer_whatever_came_in_between,
+        act=test_branches.a_promotion,
+    ),
+    "a branch is created twice": partial(
+        test_branches.test_a_name_that_is_taken_is_refused, name="side"
+    ),
+    "a branch begins at nothing": (
+        test_branches.test_a_branch_begins_with_a_record_whose_parent_is_its_base
+    ),
+    "main goes on from nothing": (test_branches.test_main_goes_on_from_the_head_of_another_branch),
+    "a branch has no last run": (
+        test_branches.test_a_branch_begins_with_a_record_whose_parent_is_its_base
+    ),
+    "a jump is not noted": test_branches.test_main_goes_on_from_the_head_of_another_branch,
+    "promote takes any head": test_branches.test_main_that_has_moved_is_left_where_it_is,
+    "promote does not ask who is at work": partial(
+        test_branches.test_main_at_work_is_left_where_it_is, held=True
+    ),
+    "main keeps its checkpoint": (
+        test_branches.test_main_forgets_its_checkpoint_when_it_goes_on_elsewhere
+    ),
+    "main keeps its last run": (test_branches.test_main_without_a_last_run_has_nothing_to_continue),
+    "a stolen lane keeps its fence": (
+        test_steal.test_nothing_that_the_old_worker_sends_is_accepted
+    ),
+    "steal does not know its request": (
+        test_steal.test_the_same_request_again_does_not_take_it_from_the_next_worker
+    ),
+    "a lane is held out of turn": (
+        test_hold.test_a_hold_waits_for_its_turn_in_the_order_of_acceptance
+    ),
+    "a silent holder keeps its lane": (
+        test_hold.test_a_claim_drops_a_hold_whose_holder_is_silent_and_the_lane_goes_on
+    ),
+    "a lane does not go on after a hold": (
+        test_release.test_the_next_run_goes_on_and_nothing_is_recorded
+    ),
+    "what was deleted is kept": test_keep_lost.test_what_was_deleted_on_purpose_is_not_lost,
+    "keep_lost does not know its request": (
+        test_keep_lost.test_the_same_request_again_changes_nothing
+    ),
 }
 """Mutants that hypothesis would need long for."""
 

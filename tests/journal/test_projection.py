@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.journal.builders import result_of
-from tests.journal.strategies import histories
+from tests.journal.folding import gist
+from tests.journal.strategies import paths
 
 from runlane.journal.projection import ABANDONED_CALL, Projection
-from runlane.journal.record_order import RecordOrderError, RunStage
+from runlane.journal.record_order import RecordOrderError
 from runlane.journal.wire.messages import (
     AssistantMessage,
     ModelToolCall,
@@ -19,36 +21,93 @@ from runlane.journal.wire.messages import (
     UserMessage,
 )
 from runlane.journal.wire.records import (
-    CONTROL_BRANCH,
     AnyBody,
     MessageAppended,
     Record,
     RunFinished,
-    RunQueued,
     RunStarted,
     ToolCompleted,
     ToolOutcome,
 )
+from runlane.journal.wire.results import RunUsage, StopReason
+from runlane.journal.wire.tree import (
+    BranchCreated,
+    BranchIntent,
+    BranchPromoted,
+    Checkpoint,
+    CompactionApplied,
+    HistoryImported,
+    LastRun,
+    MessagesAppended,
+    OpenRunState,
+    SteeringApplied,
+    SummaryEntry,
+)
 
 
 def state(projection: Projection) -> tuple[object, ...]:
-    return projection.messages, projection.stages, projection.open_run
+    return projection.messages, projection.last_run, projection.open_run
 
 
-@given(histories(), st.data())
+@given(paths(), st.data())
 def test_resuming_from_any_cut_equals_reading_from_the_start(
-    records: list[Record], data: st.DataObject
+    path: list[Record], data: st.DataObject
 ) -> None:
-    cut = data.draw(st.integers(0, len(records)))
-    resumed = Projection("main", records[:cut])
-    for record in records[cut:]:
-        resumed.add(record.branch_id, record.body)
-    assert state(resumed) == state(Projection("main", records))
+    cut = data.draw(st.integers(0, len(path)))
+    resumed = Projection(path[:cut])
+    for record in path[cut:]:
+        resumed.add(record.body, record.parent_id)
+    assert state(resumed) == state(Projection(path))
 
 
-@given(histories())
-def test_an_ended_run_leaves_no_tool_call_without_a_result(records: list[Record]) -> None:
-    projection = Projection("main", records)
+@given(paths(), st.data())
+def test_a_checkpoint_wherever_there_can_be_one_stands_for_all_before_it(
+    path: list[Record], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(path)))
+    before = Projection(path[:cut])
+    checkpoint = before.checkpoint()
+    if checkpoint is None:
+        assert before.open_run is not None
+        assert before.open_run.in_turn
+        return
+    resumed = Projection()
+    resumed.add(checkpoint)
+    for record in path[cut:]:
+        resumed.add(record.body, record.parent_id)
+    assert gist(resumed) == gist(Projection(path))
+
+
+@given(paths(), st.data())
+def test_a_checkpoint_in_the_middle_of_a_path_changes_nothing(
+    path: list[Record], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(path)))
+    projection = Projection(path[:cut])
+    run = projection.open_run
+    if (checkpoint := projection.checkpoint()) is None:
+        return
+    projection.add(checkpoint)
+    assert projection.open_run is run  # whoever carries the run on may go on holding it
+    for record in path[cut:]:
+        projection.add(record.body, record.parent_id)
+    assert state(projection) == state(Projection(path))
+
+
+@given(paths(), st.data())
+def test_a_look_ahead_is_what_comes_and_leaves_the_present_as_it_is(
+    path: list[Record], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(path)))
+    present = Projection(path[:cut])
+    ahead = present.after([record.body for record in path[cut:]])
+    assert (ahead.messages, ahead.last_run) == state(Projection(path))[:2]
+    assert state(present) == state(Projection(path[:cut]))
+
+
+@given(paths())
+def test_an_ended_run_leaves_no_tool_call_without_a_result(path: list[Record]) -> None:
+    projection = Projection(path)
     asked, answered = Counter[str](), Counter[str]()
     for message in projection.messages:
         if isinstance(message, AssistantMessage):
@@ -61,76 +120,66 @@ def test_an_ended_run_leaves_no_tool_call_without_a_result(records: list[Record]
     assert asked == answered
 
 
-@given(histories())
-def test_another_branch_changes_nothing(records: list[Record]) -> None:
-    woven = Projection("main")
-    for record in records:
-        woven.add(record.branch_id, record.body)
-        if record.branch_id != CONTROL_BRANCH:
-            woven.add("side", record.body)
-    assert state(woven) == state(Projection("main", records))
+@given(paths())
+def test_the_last_run_is_the_one_that_ended_last(path: list[Record]) -> None:
+    ends = [record.body for record in path if isinstance(record.body, RunFinished)]
+    last = LastRun(ends[-1].run_id, ends[-1].result.stop_reason) if ends else None
+    assert Projection(path).last_run == last
 
 
-@given(histories(), st.data())
-def test_a_record_that_comes_twice_is_noticed_if_it_begins_or_ends_a_run(
-    records: list[Record], data: st.DataObject
+@given(paths())
+def test_a_run_that_is_open_knows_the_record_before_it(path: list[Record]) -> None:
+    run = Projection(path).open_run
+    begun = [record for record in path if record.kind in ("run_started", "run_continued")]
+    assert run is None or run.base_id == begun[-1].parent_id
+
+
+@given(paths().filter(bool), st.data())
+def test_a_record_that_comes_twice_is_noticed_if_it_begins_a_run(
+    path: list[Record], data: st.DataObject
 ) -> None:
-    edges = [
-        index
-        for index, record in enumerate(records)
-        if record.kind in ("run_queued", "run_started", "run_continued", "run_finished")
-    ]
+    edges = [n for n, record in enumerate(path) if record.kind in ("run_started", "run_continued")]
     index = data.draw(st.sampled_from(edges))
     with pytest.raises(RecordOrderError):
-        Projection("main", [*records[: index + 1], *records[index:]])
+        Projection([*path[: index + 1], *path[index:]])
 
 
 PLACE: dict[str, Any] = {"run_id": "r", "attempt": 1}
 CALLS = tuple(ModelToolCall(id=f"c{index}", name="tool") for index in range(2))
-HISTORY: list[tuple[str, AnyBody]] = [
-    (CONTROL_BRANCH, RunQueued(run_id="r", branch_id="main", intent="run", agent="a")),
-    (
-        "main",
-        RunStarted(**PLACE, agent="a", version="1", worker_id="w", message=UserMessage("hi")),
-    ),
-    (
-        "main",
-        MessageAppended(
-            **PLACE,
-            turn=1,
-            message=AssistantMessage("let me see", tool_calls=CALLS),
-            usage=ModelUsage(input_tokens=5, output_tokens=7),
-        ),
-    ),
-    (
-        "main",
-        ToolCompleted(
-            **PLACE,
-            turn=1,
-            index=1,
-            outcome=ToolOutcome.OK,
-            message=ToolMessage(tool_call_id="c1", tool_name="tool", content="done"),
-        ),
-    ),
-]
+STARTED = RunStarted(**PLACE, agent="a", version="1", worker_id="w", message=UserMessage("hi"))
+ASKED = MessageAppended(
+    **PLACE,
+    turn=1,
+    message=AssistantMessage("let me see", tool_calls=CALLS),
+    usage=ModelUsage(input_tokens=5, output_tokens=7),
+)
+DONE = ToolCompleted(
+    **PLACE,
+    turn=1,
+    index=1,
+    outcome=ToolOutcome.OK,
+    message=ToolMessage(tool_call_id="c1", tool_name="tool", content="done"),
+)
+FINISHED = RunFinished(run_id="r", branch_id="main", result=result_of())
+
+
+def fold(*bodies: AnyBody) -> Projection:
+    projection = Projection()
+    for body in bodies:
+        projection.add(body, "7-1.abc")
+    return projection
 
 
 def test_an_open_run_shows_what_is_left_to_do() -> None:
-    projection = Projection("main")
-    for branch, body in HISTORY:
-        projection.add(branch, body)
-    run = projection.open_run
+    run = fold(STARTED, ASKED, DONE).open_run
     assert run is not None
     assert (run.run_id, run.turn, run.calls_without_result()) == ("r", 1, [0])
     assert (run.usage.total_tokens, run.usage.request_count) == (12, 1)
-    assert projection.stages == {"r": RunStage.RUNNING}
+    assert run.in_turn
 
 
 def test_a_call_that_a_run_left_open_is_answered_when_it_ends() -> None:
-    projection = Projection("main")
-    for branch, body in HISTORY:
-        projection.add(branch, body)
-    projection.add("main", RunFinished(run_id="r", branch_id="main", result=result_of()))
+    projection = fold(STARTED, ASKED, DONE, FINISHED)
     assert projection.open_run is None
     *_, last = projection.messages
     assert last == ToolMessage(
@@ -138,8 +187,68 @@ def test_a_call_that_a_run_left_open_is_answered_when_it_ends() -> None:
     )
 
 
-def test_a_branch_read_without_its_control_chain_is_complete() -> None:
-    projection = Projection("main")
-    for branch, body in HISTORY[1:]:
-        projection.add(branch, body)
-    assert len(projection.messages) == 3
+def test_there_is_no_checkpoint_in_the_middle_of_a_turn() -> None:
+    other = replace(DONE, index=0, message=replace(DONE.message, tool_call_id="c0"))
+    answer = replace(ASKED, turn=2, message=AssistantMessage("that is it"))
+    assert fold(STARTED).checkpoint() is not None
+    assert fold(STARTED, ASKED).checkpoint() is None
+    assert fold(STARTED, ASKED, DONE).checkpoint() is None
+    assert fold(STARTED, ASKED, DONE, other, answer).checkpoint() is None
+    checkpoint = fold(STARTED, ASKED, DONE, other).checkpoint()
+    assert checkpoint is not None
+    usage = RunUsage(5, 7, request_count=1, reported_request_count=1)
+    assert checkpoint.open_run == OpenRunState(run_id="r", base_id="7-1.abc", turn=1, usage=usage)
+
+
+def test_a_run_of_another_id_does_not_fit_an_open_one() -> None:
+    for stranger in (STARTED, ASKED, DONE, FINISHED):
+        with pytest.raises(RecordOrderError):
+            fold(STARTED, replace(stranger, run_id="other"))
+
+
+def test_a_compaction_puts_its_messages_in_the_place_of_all_before() -> None:
+    summary = SummaryEntry(
+        content="they said hi",
+        source="model",
+        history_start_index=0,
+        first_kept_index=1,
+        summarized_message_count=1,
+        tokens_before=9,
+    )
+    kept = (UserMessage("they said hi"),)
+    compaction = CompactionApplied(operation_id="o", summary=summary, messages=kept)
+    projection = fold(STARTED, compaction)
+    assert projection.messages == list(kept)
+    assert projection.open_run is not None
+
+
+def test_an_import_stands_for_the_whole_history() -> None:
+    last = LastRun("theirs", StopReason.MAX_STEPS)
+    imported = HistoryImported(
+        format="other", document="{}", messages=(UserMessage("hello"),), last_run=last
+    )
+    projection = fold(STARTED, FINISHED, imported)
+    assert state(projection) == ([UserMessage("hello")], last, None)
+
+
+def test_messages_from_outside_a_turn_join_the_transcript() -> None:
+    more = MessagesAppended(run_id="r", messages=(UserMessage("one"), UserMessage("two")))
+    steering = SteeringApplied(run_id="r", input_id="i", content="left", target_turn=1)
+    texts = [message.content for message in fold(STARTED, more, steering).messages]
+    assert texts == ["hi", "one", "two", "left"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        BranchCreated(intent=BranchIntent.FORK, source_branch_id="main"),
+        BranchPromoted(source_branch_id="side", previous_head_id=""),
+    ],
+    ids=["branch_created", "branch_promoted"],
+)
+def test_where_a_branch_comes_from_says_nothing_about_its_runs(body: AnyBody) -> None:
+    assert state(fold(STARTED, FINISHED, body)) == state(fold(STARTED, FINISHED))
+
+
+def test_a_checkpoint_with_nothing_to_say_is_the_beginning() -> None:
+    assert state(fold(Checkpoint(messages=()))) == state(Projection())

@@ -6,6 +6,7 @@ from typing import Any
 
 from runlane.journal.errors import WriteRefusedError
 from runlane.journal.projection import Projection
+from runlane.journal.wire.blobs import BlobRef, pack_blob
 from runlane.journal.wire.events import EventKind
 from runlane.journal.wire.messages import UserMessage
 from runlane.journal.wire.records import (
@@ -51,18 +52,20 @@ class Journal:
 
     Attributes:
         commits: What was written together, oldest first.
+        blobs: Content that is kept beside them, by digest.
     """
 
     commits: list[tuple[AnyBody, ...]] = field(default_factory=list[tuple[AnyBody, ...]])
+    blobs: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
     @property
     def bodies(self) -> list[AnyBody]:
         return [body for commit in self.commits for body in commit]
 
     def project(self) -> Projection:
-        projection = Projection(BRANCH)
+        projection = Projection()
         for body in self.bodies:
-            projection.add(BRANCH, body)
+            projection.add(body)
         return projection
 
 
@@ -76,6 +79,7 @@ class MemoryRun:
         draining: The worker stops.
         lease_lost: Nothing may be written, and no side effect may begin.
         abort_at_commit: A commit from this one on brings the news of an abort.
+        blob_bytes_max: The largest content that `keep` takes.
         events: Provisional events, as they were emitted.
         said: Text of the model, as it came.
     """
@@ -87,6 +91,7 @@ class MemoryRun:
     draining: bool = False
     lease_lost: bool = False
     abort_at_commit: int | None = None
+    blob_bytes_max: int = 1_000_000
     events: list[tuple[EventKind, int, Any]] = field(
         default_factory=list[tuple[EventKind, int, Any]]
     )
@@ -106,9 +111,17 @@ class MemoryRun:
         self.journal.commits.append(bodies)
         self.step("after a commit")
         for body in bodies:
-            self.projection.add(BRANCH, body)
+            self.projection.add(body)
         if self.abort_at_commit is not None and len(self.journal.commits) >= self.abort_at_commit:
             self.cancellation.cancel("aborted")
+
+    async def keep(self, content: bytes, media_type: str) -> BlobRef:
+        self.check_lease()
+        self.step("before content is kept")
+        ref = pack_blob(content, media_type).ref
+        self.journal.blobs[ref.digest] = content
+        self.step("after content is kept")
+        return ref
 
     def emit(self, kind: EventKind, turn: int, payload: dict[str, Any] | None = None) -> None:
         self.events.append((kind, turn, payload))
@@ -122,7 +135,7 @@ class MemoryRun:
         if self.lease_lost:
             raise WriteRefusedError("the lease is lost")
 
-    def check_drain(self) -> None:
+    async def reach_turn_boundary(self) -> None:
         if self.draining:
             raise HandBackSignal
 

@@ -8,7 +8,12 @@ from tests.loop.agents import World, agent_of
 from tests.loop.memory_run import CrashSignal, Journal, MemoryRun, crash_at
 from tests.loop.scripted_model import Answer, call, calls, raw_call, text
 
-from runlane.journal.wire.messages import AssistantMessage, Message, ModelToolCall, ToolMessage
+from runlane.journal.wire.messages import (
+    AssistantMessage,
+    ContextMessage,
+    ModelToolCall,
+    ToolMessage,
+)
 from runlane.journal.wire.records import RunFinished, ToolCompleted, ToolOutcome, ToolStarted
 from runlane.journal.wire.results import StopReason
 from runlane.worker import Agent, RecoveryPolicy
@@ -71,7 +76,7 @@ def _results(world: World) -> Counter[ToolOutcome]:
     return Counter(body.outcome for body in bodies if isinstance(body, ToolCompleted))
 
 
-def _check_transcript(messages: list[Message]) -> None:
+def _check_transcript(messages: list[ContextMessage]) -> None:
     """Behind each response stand the results of its calls, one for each, in order."""
     expected: list[str] = []
     for message in messages:

@@ -2,9 +2,13 @@
 
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
+from tests.checkers.invariants import check_keyspace
 from tests.producer.hand_worker import HandWorker
+from tests.producer.shell import Shell
 
 from runlane.journal.partition import Partition
 from runlane.producer import Client, Session, Settings
@@ -32,6 +36,23 @@ async def worker(partition: Partition) -> HandWorker:
 def session(client: Client, worker: HandWorker) -> Session:
     """A session that does not exist yet, of an agent that is served."""
     return client.session("s1", agent="support")
+
+
+@pytest.fixture
+async def sound(redis: Redis, prefix: str) -> AsyncIterator[None]:
+    """Whatever the test does, the keyspace is sound afterwards."""
+    yield
+    await check_keyspace(redis, prefix, quiescent=False)
+
+
+@pytest.fixture
+async def shell(
+    redis_url: str, prefix: str, worker: HandWorker, tmp_path: Path
+) -> AsyncIterator[Shell]:
+    """The command line in the deployment of the test."""
+    shell = Shell(redis_url, prefix, tmp_path)
+    yield shell
+    await shell.close()
 
 
 @pytest.fixture

@@ -40,19 +40,21 @@ class HeldRun:
     offset: int = 0
 
     async def append(self, *entries: AnyBody | Event) -> None:
-        self.head, _ = await transitions.append(
+        appended = await transitions.append(
             self.partition, self.lease, entries, head=self.head, progress=True, retry_s=RETRY_S
         )
+        self.head = appended.head
 
     async def say(self, turn: int, content: str, *calls: ModelToolCall) -> None:
         self.offset = 0
-        await self.append(
-            MessageAppended(
-                run_id=self.lease.run_id,
-                attempt=self.lease.attempt,
-                turn=turn,
-                message=AssistantMessage(content, tool_calls=calls),
-            )
+        await self.append(self.message(turn, content, *calls))
+
+    def message(self, turn: int, content: str, *calls: ModelToolCall) -> MessageAppended:
+        return MessageAppended(
+            run_id=self.lease.run_id,
+            attempt=self.lease.attempt,
+            turn=turn,
+            message=AssistantMessage(content, tool_calls=calls),
         )
 
     async def use_tool(self, turn: int, call: ModelToolCall) -> None:
@@ -94,7 +96,10 @@ class HeldRun:
         )
 
     async def finish(
-        self, output: str = "done", *, stop_reason: StopReason = StopReason.TEXT_RESPONSE
+        self,
+        output: str = "done",
+        *entries: AnyBody,
+        stop_reason: StopReason = StopReason.TEXT_RESPONSE,
     ) -> None:
         result = AgentRunResult(
             status=stop_reason.status,
@@ -104,7 +109,7 @@ class HeldRun:
             error=None if stop_reason is StopReason.TEXT_RESPONSE else output,
         )
         await transitions.finish(
-            self.partition, self.lease, result, entries=[], head=self.head, retry_s=RETRY_S
+            self.partition, self.lease, result, entries=entries, head=self.head, retry_s=RETRY_S
         )
 
 
@@ -152,8 +157,7 @@ class HandWorker:
 
     async def carry_out(self, lease: Lease, output: str) -> HeldRun:
         held = await self.begin_with(lease)
-        await held.say(1, output)
-        await held.finish(output)
+        await held.finish(output, held.message(1, output))
         return held
 
     def _start(self, lease: Lease) -> AnyBody:

@@ -1,12 +1,19 @@
 """Wait for things, with a deadline."""
 
 import asyncio
+import io
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
+from tests.transfer.folding import Records
+
+from runlane.journal.ids import new_run_id
 from runlane.journal.partition import Partition
-from runlane.producer import Event, EventKind, Session
+from runlane.journal.wire.messages import AssistantMessage, UserMessage
+from runlane.journal.wire.records import MessageAppended, RunFinished, RunStarted
+from runlane.journal.wire.results import AgentRunResult, StopReason
+from runlane.producer import Client, Event, EventKind, Session
 
 DEADLINE_S = 20.0
 
@@ -104,3 +111,35 @@ async def listening(
         await asyncio.wait([task])
         if not task.cancelled():
             task.result()
+
+
+def add_run(records: Records, branch: str, task: str) -> None:
+    """Add a run of three records to a session in memory."""
+    run_id = new_run_id()
+    began = RunStarted(
+        run_id=run_id,
+        attempt=1,
+        agent="support",
+        version="1",
+        worker_id="w",
+        message=UserMessage(task),
+    )
+    said = MessageAppended(run_id=run_id, attempt=1, turn=1, message=AssistantMessage("yes"))
+    reason = StopReason.TEXT_RESPONSE
+    result = AgentRunResult(status=reason.status, stop_reason=reason, turns=1, output="yes")
+    for body in (began, said, RunFinished(run_id=run_id, branch_id=branch, result=result)):
+        records.add(branch, body)
+
+
+async def exported(session: Session) -> bytes:
+    """Return a session as a file."""
+    out = io.BytesIO()
+    await session.export_jsonl(out)
+    return out.getvalue()
+
+
+async def moved(client: Client, session: Session, name: str = "moved") -> Session:
+    """Export a session and import it under another name."""
+    there = client.session(name)
+    await there.import_jsonl(io.BytesIO(await exported(session)))
+    return there

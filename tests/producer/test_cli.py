@@ -6,70 +6,16 @@ import os
 import pty
 import re
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
 from tests.producer.hand_worker import HandWorker
+from tests.producer.shell import Shell
 from tests.producer.support import DEADLINE_S, until_subscribed
 
 from runlane.journal.wire.messages import ModelToolCall
 from runlane.producer import Session, StopReason
 from runlane.producer.cli import cli
-
-COMMAND = (sys.executable, "-c", "from runlane.producer.cli import main; main()")
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Shell:
-    """Starts the command in a deployment."""
-
-    def __init__(self, url: str, prefix: str, folder: Path) -> None:
-        kept = {name: value for name, value in os.environ.items() if "RUNLANE" not in name}
-        self.environ = {**kept, "RUNLANE_REDIS_URL": url, "RUNLANE_PREFIX": prefix}
-        self.folder = folder
-        self.started: list[Process] = []
-
-    async def start(self, *words: str, stdout: int = PIPE) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            *COMMAND, *words, env=self.environ, cwd=self.folder, stdout=stdout, stderr=PIPE
-        )
-        self.started.append(process)
-        return process
-
-    async def close(self) -> None:
-        """End what a failed test has left behind."""
-        for process in self.started:
-            if process.returncode is None:
-                process.kill()
-                await process.communicate()
-
-    async def run(self, *words: str) -> Outcome:
-        return await self.end(await self.start(*words))
-
-    async def end(self, process: Process) -> Outcome:
-        async with asyncio.timeout(DEADLINE_S):
-            out, err = await process.communicate()
-        assert process.returncode is not None
-        return Outcome(process.returncode, (out or b"").decode(), err.decode())
-
-
-@pytest.fixture
-async def shell(
-    redis_url: str, prefix: str, worker: HandWorker, tmp_path: Path
-) -> AsyncIterator[Shell]:
-    shell = Shell(redis_url, prefix, tmp_path)
-    yield shell
-    await shell.close()
 
 
 async def test_run_prints_the_answer_and_the_outcome(
@@ -216,24 +162,6 @@ async def test_abort(shell: Shell, worker: HandWorker, session: Session) -> None
     ended = await session.run("two")
     await worker.complete()
     assert (await shell.run("abort", ended.run_id))[:2] == (2, f"{ended.run_id} run_finished\n")
-
-
-async def test_sessions(shell: Shell, worker: HandWorker, session: Session) -> None:
-    assert await shell.run("sessions", "ls") == (0, "", "")
-    await session.run("one")
-    await worker.complete("yes")
-    code, out, _ = await shell.run("sessions", "ls")
-    assert (code, out.split("\t")[:2]) == (0, ["s1", "support"])
-    _, out, _ = await shell.run("sessions", "ls", "--json")
-    assert json.loads(out)["session_id"] == "s1"
-    code, out, _ = await shell.run("sessions", "show", "s1")
-    assert code == 0
-    assert "agent: support\n" in out
-    assert out.endswith("\nuser: hi\n\nassistant: yes\n")
-    _, out, _ = await shell.run("sessions", "show", "s1", "--json")
-    document: dict[str, Any] = json.loads(out)
-    assert document["active_run"] is None
-    assert [message["content"] for message in document["messages"]] == ["hi", "yes"]
 
 
 @pytest.mark.parametrize(

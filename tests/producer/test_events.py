@@ -79,18 +79,18 @@ async def test_every_cursor_of_a_run_goes_on_behind_it(
 
 
 async def test_a_session_is_followed_across_its_branches(
-    client: Client, session: Session, worker: HandWorker
+    session: Session, worker: HandWorker
 ) -> None:
     async with listening(session.events()) as listener:
         await session.run("one")
         await worker.complete()
-        await client.session("s1", branch="draft").run("two")
+        await (await session.fork(name="draft")).run("two")
         await worker.complete()
-        await listener.until_revision(8)
-    assert listener.revisions == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert [event.branch_id for event in listener.heard] == ["main"] * 4 + ["draft"] * 4
+        await listener.until_revision(9)
+    assert listener.revisions == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert [event.branch_id for event in listener.heard] == ["main"] * 4 + ["draft"] * 5
     for event in listener.committed[:-1]:
-        rest = await first(8 - event.revision, session.events(event.cursor))
+        rest = await first(9 - event.revision, session.events(event.cursor))
         assert rest == listener.committed[event.revision :]
 
 
@@ -160,15 +160,13 @@ async def test_who_joins_after_a_turn_gets_no_partial_text(
     assert listener.text == "more"
 
 
-async def test_text_that_was_missed_is_read_again(
-    client: Client, session: Session, worker: HandWorker
-) -> None:
+async def test_text_that_was_missed_is_read_again(session: Session, worker: HandWorker) -> None:
     """A cursor on a record of another run tells nothing of the turn that is under way."""
     await session.run("one")
     held = await worker.begin()
-    await client.session("s1", branch="draft").run("two")
+    await (await session.fork(name="draft")).run("two")
     await held.stream(1, "once ", "upon ")
-    cursor = (await first(3, session.events()))[2].cursor
+    cursor = (await first(4, session.events()))[3].cursor
     async with listening(session.events(cursor)) as listener:
         await until_subscribed(worker.partition, session)
         await held.stream(1, "a ", "time")

@@ -150,12 +150,13 @@ async def test_runs_of_a_lane_wait_for_each_other(session: Session, worker: Hand
     assert (await worker.begin()).lease.run_id == second.run_id
 
 
-async def test_branches_run_at_the_same_time(client: Client, session: Session) -> None:
+async def test_branches_run_at_the_same_time(session: Session) -> None:
     main = await session.run("one")
-    other = await client.session("s1", branch="draft").run("two")
+    draft = await session.fork(name="draft")
+    other = await draft.run("two")
     assert other.branch_id == "draft"
     assert (await session.status()).active_run == main.run_id
-    assert (await client.session("s1", branch="draft").status()).active_run == other.run_id
+    assert (await draft.status()).active_run == other.run_id
 
 
 async def test_a_follow_up_comes_before_what_waits(session: Session, worker: HandWorker) -> None:

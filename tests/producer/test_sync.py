@@ -8,11 +8,14 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import pytest
 from tests.producer.hand_worker import HandWorker
 from tests.producer.support import DEADLINE_S, until, until_subscribed
 
+from runlane.journal.wire.messages import UserMessage
+from runlane.journal.wire.tree import HistoryImported
 from runlane.producer import (
     Client,
     ControlStatus,
@@ -22,6 +25,7 @@ from runlane.producer import (
     RunlaneError,
     RunState,
     ServerUnavailableError,
+    SessionLockTimeoutError,
     Settings,
     StopReason,
     SyncClient,
@@ -65,6 +69,67 @@ async def test_all_verbs(sync_client: SyncClient, worker: HandWorker) -> None:
         assert len(session.messages()) == 3
 
     await asyncio.to_thread(second)
+
+
+async def test_the_tree_and_its_files(
+    sync_client: SyncClient, worker: HandWorker, tmp_path: Path
+) -> None:
+    session = sync_client.session("s1", agent="support")
+    handle = await asyncio.to_thread(session.run, "one")
+    await worker.complete("yes")
+
+    def branch() -> None:
+        head = session.head()
+        assert head is not None
+        assert next(record.record_id for record in session.records(newest_first=True)) == head
+        assert session.fork(name="fork").branch_id == "fork"
+        assert session.rollback(head, name="back").head() != head
+        assert session.prepare_retry(handle.run_id, name="again").task == "hi"
+        assert session.checkout(head).record_id == head
+        assert [info.branch_id for info in session.list_branches()] == [
+            *("main", "fork", "back", "again")
+        ]
+        assert sync_client.session("s1", branch="fork").promote() == session.head()
+
+    def move() -> None:
+        told: list[int] = []
+        path = tmp_path / "s1.jsonl"
+        report = session.export_jsonl(path, progress=lambda done, _: told.append(done))
+        copy = sync_client.session("copy")
+        assert copy.import_jsonl(path, progress=lambda done, _: told.append(done)).branches == 4
+        assert copy.messages() == session.messages()
+        assert told[0] == report.revision
+        copy.delete()
+        assert [info.session_id for info in sync_client.sessions()] == ["s1"]
+
+    await asyncio.to_thread(branch)
+    await asyncio.to_thread(move)
+
+
+async def test_a_held_lane_is_a_with_block(sync_client: SyncClient, worker: HandWorker) -> None:
+    session = sync_client.session("s1", agent="support")
+    handle = await asyncio.to_thread(session.run, "one")
+    (held,) = await worker.claim()
+
+    def steal() -> None:
+        assert session.steal("it hangs").run_id == handle.run_id
+
+    def hold() -> None:
+        with session.hold(timeout=DEADLINE_S) as lane:
+            assert lane.head == session.head()
+            with pytest.raises(SessionLockTimeoutError), session.hold(timeout=0):
+                pass
+            messages = (UserMessage("older"),)
+            lane.append(HistoryImported(format="x", document="{}", messages=messages))
+            assert lane.checkout().messages == list(messages)
+        with pytest.raises(ZeroDivisionError), session.hold():
+            raise ZeroDivisionError
+
+    await asyncio.to_thread(steal)
+    (again,) = await worker.claim()
+    assert again.fence != held.fence
+    await worker.carry_out(again, "yes")
+    await asyncio.to_thread(hold)
 
 
 async def test_events_are_an_iterator(sync_client: SyncClient, worker: HandWorker) -> None:

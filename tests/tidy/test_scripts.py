@@ -17,11 +17,22 @@ from runlane.journal.lua.scripts import load
 
 LUA: Final = Path(lua.__file__).parent
 NAMES: Final = sorted(path.stem for path in LUA.glob("*.lua"))
+CODE_RETURNED: Final = re.compile(r"return (?:nil, )?\{ '([A-Z_]+)'")
+LOCAL_FUNCTION: Final = re.compile(r"^local function (\w+)\((.*?)^end", re.MULTILINE | re.DOTALL)
 HEADER_ARG: Final = re.compile(r"^ARGV\[(\d+)(\.\.\.)?\] ", re.MULTILINE)
 
 
 def header_of(name: str) -> str:
     return (LUA / f"{name}.lua").read_text("utf-8").partition("]]\n")[0]
+
+
+def refusals_in(text: str, functions: dict[str, str]) -> set[str]:
+    """Return the codes of the functions that a text is refused by, directly or through others."""
+    codes: set[str] = set()
+    for name in re.findall(r"refused = .*?(\w+)\(", text):
+        called = functions[name]
+        codes |= {*CODE_RETURNED.findall(called), *refusals_in(called, functions)}
+    return codes
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -31,16 +42,16 @@ def test_a_script_uses_exactly_the_arguments_that_its_header_names(name: str) ->
     variable = [int(number) for number, rest in named if rest]
     body = load(name).body
     assert {int(number) for number in re.findall(r"\bARGV\[(\d+)\]", body)} == fixed
-    starts = re.findall(r"\b(\d+), (?:#ARGV|tonumber\(ARGV)", body)
+    starts = re.findall(r"\b(\d+), (?:#ARGV|n\b)", body)
     assert {int(start) for start in starts} == set(variable)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_script_returns_exactly_the_codes_that_its_header_names(name: str) -> None:
     script = load(name)
-    returned = set(re.findall(r"return \{ '([A-Z_]+)'", script.body))
+    returned = set(CODE_RETURNED.findall(script.body))
     if "return refused" in script.body:
-        returned |= set(re.findall(r"return nil, \{ '([A-Z_]+)'", script.source))
+        returned |= refusals_in(script.body, dict(LOCAL_FUNCTION.findall(script.source)))
     assert returned == script.codes
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from tests.tools.support import NASTY_TEXT
 
+from runlane.journal.wire.blobs import pack_blob
 from runlane.journal.wire.messages import ToolMessage
 from runlane.journal.wire.records import ToolOutcome
 from runlane.worker.tools import ArgumentError, StepOutcome, ToolControl, ToolResult
@@ -95,6 +96,46 @@ def test_long_results_are_cut() -> None:
     result = ToolResult.completed("t", StepOutcome("€" * 1000), LIMIT)
     assert result.outcome is ToolOutcome.OK
     assert result.content == "€" * 341 + "\n[cut: 1977 of 3000 bytes are missing]"
+
+
+def test_a_long_result_says_where_all_of_it_is_kept() -> None:
+    step = StepOutcome("€" * 1000, ToolControl.COMPLETE)
+    result = ToolResult.completed("t", step, LIMIT)
+    assert result.oversize is not None
+    content, media_type = result.oversize.first(3000)
+    assert (content.decode(), media_type) == ("€" * 1000, "text/plain")
+    ref = pack_blob(content, media_type).ref
+    kept = result.kept_as(ref)
+    assert (
+        kept.content
+        == kept.output
+        == (
+            "€" * 341
+            + f"\n[cut: 1977 of 3000 bytes are missing; all 3000 are kept as blob {ref.digest}]"
+        )
+    )
+    assert (kept.full, kept.oversize) == (ref, None)
+    assert (kept.outcome, kept.control) == (result.outcome, result.control)
+
+
+def test_what_is_too_long_to_be_kept_whole_is_kept_in_part_and_says_so() -> None:
+    result = ToolResult.completed("t", StepOutcome(["€" * 1000]), LIMIT)
+    assert result.oversize is not None
+    whole = '["' + "€" * 1000 + '"]'
+    assert result.oversize.first(3004) == (whole.encode(), "application/json")
+    content, media_type = result.oversize.first(2000)
+    assert (content.decode(), media_type) == ('["' + "€" * 666, "text/plain")
+    ref = pack_blob(content, media_type).ref
+    assert result.kept_as(ref).content.endswith(
+        f"\n[cut: 1982 of 3004 bytes are missing; the first 2000 are kept as blob {ref.digest}, "
+        "the rest is lost]"
+    )
+
+
+def test_a_short_result_is_kept_nowhere_else() -> None:
+    result = ToolResult.completed("t", StepOutcome("x" * LIMIT), LIMIT)
+    assert result.oversize is None
+    assert result.kept_as(pack_blob(b"", "text/plain").ref) is result
 
 
 class Shade(Enum):

@@ -64,10 +64,13 @@ async def test_the_first_reason_stays(driver: Driver) -> None:
 
 async def test_a_run_handed_back_ends_here_with_what_it_wrote(driver: Driver) -> None:
     lease = await driver.held()
-    await driver.begin(lease)
+    head = await driver.begin(lease)
     await driver.hand_back(lease)
     assert (await driver.abort(lease.run_id)).accepted
     assert await driver.state(lease.run_id) == "cancelled"
+    request, end = (await driver.records())[-2:]
+    assert request.branch_id == CONTROL_BRANCH
+    assert (end.kind, end.branch_id, end.parent_id) == ("run_finished", "main", head)
     assert (await driver.lane())["last_run"] == lease.run_id
     await driver.check(quiescent=True)
 

@@ -2,10 +2,10 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.journal.builders import delta, said, started, taken_over
+from tests.journal.builders import delta, intent_of, outcome_of, said, started, taken_over
 from tests.journal.driving import Driver
 
-from runlane.journal.errors import SessionConflictError, SessionFencedError
+from runlane.journal.errors import BlobMissingError, SessionConflictError, SessionFencedError
 from runlane.journal.reader import event_of_message, record_of_message
 from runlane.journal.wire.codec import chain_hash, encode_body
 
@@ -128,10 +128,61 @@ async def test_a_large_record_is_announced_by_its_id(driver: Driver) -> None:
     assert heard == [b"D" + head.rpartition(".")[0].encode()]
 
 
-async def test_an_append_ends_the_partial_text(driver: Driver) -> None:
+async def test_a_blob_counts_the_records_that_name_it(driver: Driver) -> None:
     lease = await driver.held()
     await driver.begin(lease)
-    await driver.publish(lease, delta(lease), text="y")
-    assert await driver.partition.call("GET", driver.keys.partial(lease.run_id)) == b"1:1 y"
+    blob, other = await driver.put_blob(b"much"), await driver.put_blob(b"more")
+    asked = said(lease, calls=["a", "b", "c"])
+    await driver.append(lease, [asked, *(intent_of(asked, call) for call in range(3))])
+    outcomes = [
+        replace(outcome_of(asked, call), full=ref) for call, ref in enumerate([blob, other, blob])
+    ]
+    await driver.append(lease, [outcomes[0], delta(lease), outcomes[1]])
+    sent = driver.last
+    await driver.append(lease, [outcomes[2]])
+    async with driver.unchanged():
+        assert (await driver.partition.resend(driver.last))[0] == b"DUP"
+        with pytest.raises(SessionConflictError):
+            await driver.append(lease, outcomes[:1], head=sent.reply[1].decode())
+    for ref, count in ((blob, "2"), (other, "1")):
+        assert (await driver.fields(driver.keys.blob("s", ref.digest)))["refs"] == count
+    await driver.check()
+
+
+async def test_a_blob_that_is_not_there_stores_nothing(driver: Driver) -> None:
+    lease = await driver.held()
+    await driver.begin(lease)
+    asked = said(lease, calls=["a", "b"])
+    await driver.append(lease, [asked, intent_of(asked, 0), intent_of(asked, 1)])
+    there, foreign = await driver.put_blob(b"much"), await driver.put_blob(b"more", session="t")
+    outcomes = [
+        replace(outcome_of(asked, call), full=ref) for call, ref in enumerate([there, foreign])
+    ]
+    async with driver.unchanged():
+        with pytest.raises(BlobMissingError, match="nothing was written") as refused:
+            await driver.append(lease, outcomes)
+    assert (refused.value.session_id, refused.value.digest) == ("s", foreign.digest)
+
+
+async def test_the_beginning_of_a_run_is_noted_once(driver: Driver) -> None:
+    lease = await driver.held()
+    begin = await driver.begin(lease)
     await driver.append(lease, [said(lease)])
-    assert await driver.partition.call("GET", driver.keys.partial(lease.run_id)) is None
+    await driver.expire(lease)
+    lease = await driver.lease("w2")
+    await driver.checkout(lease)
+    await driver.append(lease, [taken_over(lease)])
+    assert (await driver.run(lease.run_id)).get("begin") == begin
+
+
+async def test_a_checkpoint_in_a_run_is_where_a_checkout_begins(driver: Driver) -> None:
+    lease = await driver.held()
+    await driver.begin(lease)
+    asked = said(lease, calls=["a"])
+    await driver.append(lease, [asked, intent_of(asked, 0), outcome_of(asked, 0)])
+    checkpoint = (await driver.project()).checkpoint()
+    assert checkpoint is not None
+    head = await driver.append(lease, [checkpoint])
+    assert (await driver.lane()).get("checkpoint") == head.partition("-")[0]
+    assert await driver.redis.zrange(driver.keys.archive(), 0, -1) == [b"s"]
+    await driver.check()

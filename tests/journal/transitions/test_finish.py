@@ -2,10 +2,10 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.journal.builders import delta, result_of, said, started
+from tests.journal.builders import delta, intent_of, outcome_of, result_of, said, started
 from tests.journal.driving import Driver
 
-from runlane.journal.errors import SessionConflictError, SessionFencedError
+from runlane.journal.errors import BlobMissingError, SessionConflictError, SessionFencedError
 from runlane.journal.transitions.settle import DISCARDED
 from runlane.journal.wire.jobs import FollowUpFailurePolicy
 from runlane.journal.wire.records import CONTROL_BRANCH, RunFinished
@@ -22,6 +22,52 @@ async def test_the_end_is_journaled_and_stored_and_the_lease_is_off(driver: Driv
     assert end.body == RunFinished(run_id=lease.run_id, branch_id="main", result=result_of())
     run = await driver.run(lease.run_id)
     assert (run["state"], run["stop_reason"]) == ("completed", "text_response")
+    await driver.check(quiescent=True)
+
+
+async def test_little_is_kept_of_an_ended_run_and_not_for_ever(driver: Driver) -> None:
+    lease = await driver.held(idempotency_key="k")
+    begin = await driver.begin(lease)
+    finished = await driver.finish(lease, entries=[said(lease)])
+    run = await driver.run(lease.run_id)
+    assert (run["begin"], run["end"]) == (begin, finished.head)
+    assert sorted(run) == [
+        *("agent", "attempt", "begin", "branch", "end", "finished_ms", "idem", "intent", "queue"),
+        *("queued_id", "reply", "request", "session", "started_ms", "state", "stop_reason"),
+        "submitted_ms",
+    ]
+    left_ms = await driver.partition.call("PTTL", driver.keys.run(lease.run_id))
+    assert 0 < left_ms <= driver.partition.keep_runs_ms
+    assert await driver.partition.call("PTTL", driver.keys.run((await driver.submit()).run_id)) < 0
+
+
+async def test_a_checkpoint_may_follow_the_end(driver: Driver) -> None:
+    lease = await driver.completed_with_checkpoint()
+    end, checkpoint = (await driver.records())[-2:]
+    assert (end.kind, checkpoint.kind) == ("run_finished", "checkpoint")
+    assert checkpoint.parent_id == end.record_id
+    assert checkpoint.record_id == driver.heads["s", "main"]
+    assert (await driver.run(lease.run_id))["end"] == end.record_id
+    assert (await driver.lane())["checkpoint"] == str(checkpoint.revision)
+    assert await driver.redis.zrange(driver.keys.archive(), 0, -1) == [b"s"]
+    await driver.check(quiescent=True)
+
+
+async def test_a_blob_that_is_not_there_ends_nothing(driver: Driver) -> None:
+    lease = await driver.held()
+    await driver.begin(lease)
+    asked = said(lease, calls=["look"])
+    await driver.append(lease, [asked, intent_of(asked, 0)])
+    blob = await driver.put_blob(b"much")
+    outcome = replace(outcome_of(asked, 0), full=blob)
+    await driver.partition.call("DEL", driver.keys.blob("s", blob.digest))
+    async with driver.unchanged():
+        with pytest.raises(BlobMissingError) as refused:
+            await driver.finish(lease, entries=[outcome])
+    assert (refused.value.session_id, refused.value.digest) == ("s", blob.digest)
+    await driver.put_blob(b"much")
+    await driver.finish(lease, entries=[outcome])
+    assert (await driver.fields(driver.keys.blob("s", blob.digest)))["refs"] == "1"
     await driver.check(quiescent=True)
 
 
@@ -125,11 +171,11 @@ async def test_a_follow_up_of_a_run_that_does_not_complete_ends_with_its_own_rec
     for run_id in bound:
         run = await driver.run(run_id)
         assert (run["state"], run.get("stop_reason")) == ("cancelled", "superseded")
-    ends = [record for record in await driver.records() if record.kind == "run_finished"]
-    assert [end.body.run_id for end in ends] == [lease.run_id, *bound]
-    assert [end.branch_id for end in ends[1:]] == [CONTROL_BRANCH] * 2
-    bodies = [end.body for end in ends[1:]]
-    assert [getattr(body, "result", None) for body in bodies] == [DISCARDED] * 2
+    ends = [(one.branch_id, one.body) for one in await driver.records()]
+    assert [end for end in ends if isinstance(end[1], RunFinished)][1:] == [
+        (CONTROL_BRANCH, RunFinished(run_id=run_id, branch_id="main", result=DISCARDED))
+        for run_id in bound
+    ]
     assert await driver.queued() == [free.run_id]
     assert await driver.waiting() == ([], [plain])
     await driver.check()

@@ -13,6 +13,7 @@ from runlane.journal.transitions import publish
 async def test_events_are_heard_in_order_after_the_last_record(driver: Driver) -> None:
     lease = await driver.held()
     await driver.begin(lease)
+    await driver.branch("side")
     await driver.submit(branch="side")
     events = [delta(lease, "a", 1), delta(lease, "b", 2)]
     async with driver.hearing(driver.keys.events("s")) as heard:

@@ -2,10 +2,12 @@
 
 import pytest
 from tests.checkers.keyspace import text
+from tests.journal.builders import started
 from tests.journal.driving import Driver
 
 from runlane.journal.errors import UnknownRunError
 from runlane.journal.ids import new_run_id
+from runlane.journal.wire.records import CONTROL_BRANCH
 from runlane.journal.wire.results import StopReason
 
 
@@ -45,6 +47,42 @@ async def test_a_lost_fence_settles_nothing(driver: Driver) -> None:
     await driver.hand_back(lease)
     async with driver.unchanged():
         assert not await driver.settle(lease.run_id, fence=lease.fence)
+
+
+async def test_a_run_that_had_begun_ends_on_its_branch(driver: Driver) -> None:
+    lease = await driver.held()
+    head = await driver.begin(lease)
+    await driver.hand_back(lease)
+    await driver.submit()
+    assert await driver.settle(lease.run_id)
+    end = (await driver.records())[-1]
+    assert (end.kind, end.branch_id, end.parent_id) == ("run_finished", "main", head)
+    lane, run = await driver.lane(), await driver.run(lease.run_id)
+    assert (lane["last_run"], lane["last_stop"]) == (lease.run_id, "worker_lost")
+    assert run["end"] == end.record_id
+    following = await driver.lease()
+    assert (await driver.checkout(following)).head == end.record_id
+    await driver.append(following, [started(following)])
+    await driver.check()
+
+
+@pytest.mark.parametrize("checked_out", [False, True])
+async def test_a_run_that_never_began_ends_beside_its_branch(
+    driver: Driver, checked_out: bool
+) -> None:
+    await driver.completed()
+    head = driver.heads["s", "main"]
+    lease = await driver.held()
+    if checked_out:
+        await driver.checkout(lease)
+    await driver.hand_back(lease)
+    last = (await driver.lane())["last_run"]
+    assert await driver.settle(lease.run_id)
+    end = (await driver.records())[-1]
+    assert (end.kind, end.branch_id) == ("run_finished", CONTROL_BRANCH)
+    assert (await driver.lane())["last_run"] == last
+    assert (await driver.checkout(await driver.held())).head == head
+    await driver.check()
 
 
 async def test_an_ended_run_stays_as_it_is(driver: Driver) -> None:

@@ -11,7 +11,9 @@ from runlane.journal.errors import (
     IdempotencyConflictError,
     InvalidInputError,
     PayloadTooLargeError,
+    SessionClosedError,
     UnknownAgentError,
+    UnknownBranchError,
 )
 from runlane.journal.wire.codec import decode_job
 from runlane.journal.wire.control import ContinueRejectedReason, ControlStatus
@@ -41,8 +43,9 @@ async def test_only_the_head_of_a_lane_is_queued(driver: Driver) -> None:
 
 
 async def test_lanes_do_not_wait_for_each_other(driver: Driver) -> None:
-    places = [("s", "main"), ("s", "side"), ("t", "main")]
-    runs = {(await driver.submit(session=s, branch=b)).run_id for s, b in places}
+    runs = {(await driver.submit(session=session)).run_id for session in ("s", "t")}
+    await driver.branch("side")
+    runs.add((await driver.submit(branch="side")).run_id)
     assert {run.lease.run_id for run in (await driver.claim()).runs} == runs
 
 
@@ -131,8 +134,39 @@ async def test_a_session_stays_with_its_agent(driver: Driver) -> None:
     await driver.completed()
     async with driver.unchanged():
         with pytest.raises(AgentMismatchError) as refused:
-            await driver.submit(agent="b", branch="side")
+            await driver.submit(agent="b")
     assert refused.value.bound_agent == "a"
+
+
+async def test_a_branch_must_exist_before_anything_is_asked_of_it(driver: Driver) -> None:
+    await driver.submit()
+    await driver.branch("left")
+    async with driver.unchanged():
+        with pytest.raises(UnknownBranchError, match=r"it has: left, main\)") as refused:
+            await driver.submit(branch="side")
+    assert (refused.value.session_id, refused.value.branch_id) == ("s", "side")
+    async with driver.unchanged():
+        with pytest.raises(UnknownBranchError):
+            await driver.submit(branch="side", session="nowhere")
+
+
+@pytest.mark.parametrize("state", ["deleting", "importing:abc"])
+async def test_a_closed_session_takes_no_work(driver: Driver, state: str) -> None:
+    await driver.completed()
+    await driver.partition.call("HSET", driver.keys.session("s"), "state", state)
+    async with driver.unchanged():
+        with pytest.raises(SessionClosedError) as refused:
+            await driver.submit()
+    assert (refused.value.session_id, refused.value.state) == ("s", state)
+    await driver.partition.call("HSET", driver.keys.session("s"), "state", "")
+    assert (await driver.submit()).created
+
+
+async def test_a_session_of_a_deleted_ones_name_goes_on_counting(driver: Driver) -> None:
+    await driver.partition.call("HSET", driver.keys.deleted(), "s", 41)
+    await driver.completed()
+    assert [record.revision for record in await driver.records()] == [42, 43, 44]
+    await driver.check(quiescent=True)
 
 
 async def test_a_follow_up_needs_an_active_run(driver: Driver) -> None:
@@ -176,8 +210,15 @@ async def test_a_continue_of_nothing_is_refused(driver: Driver) -> None:
     assert refused.value.reason is ContinueRejectedReason.NO_PREVIOUS_RUN
 
 
-async def test_a_run_that_never_began_is_no_previous_run(driver: Driver) -> None:
-    await driver.abort((await driver.submit()).run_id)
+@pytest.mark.parametrize("checked_out", [False, True])
+async def test_a_run_that_never_began_is_no_previous_run(driver: Driver, checked_out: bool) -> None:
+    run_id = (await driver.submit()).run_id
+    if checked_out:
+        lease = await driver.lease()
+        await driver.checkout(lease)
+        await driver.hand_back(lease)
+    await driver.abort(run_id)
+    await driver.check(quiescent=True)
     async with driver.unchanged():
         with pytest.raises(ContinueRejectedError) as refused:
             await driver.submit("continue")
