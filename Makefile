@@ -31,19 +31,23 @@ static: $(INSTALLED)
 bench: $(INSTALLED) ## Run every benchmark
 	$(BIN)/python -m bench all
 
-setup-ci: ## Install Debian's redis-server as root, without starting it
+setup-ci: ## Install redis-server, a C compiler and ip from apt, as root, without starting anything
 	@set -e; \
-	if command -v redis-server >/dev/null; then echo 'setup-ci: redis-server is there, nothing done'; exit 0; fi; \
+	packages=''; \
+	command -v redis-server >/dev/null || packages="$$packages redis-server"; \
+	command -v cc >/dev/null || packages="$$packages gcc libc6-dev"; \
+	command -v ip >/dev/null || packages="$$packages iproute2"; \
+	if [ -z "$$packages" ]; then echo 'setup-ci: all parts are there, nothing done'; exit 0; fi; \
 	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
-	    echo 'setup-ci: needs root and apt; install redis-server by hand' >&2; exit 1; fi; \
+	    echo "setup-ci: needs root and apt; install by hand:$$packages" >&2; exit 1; fi; \
 	policy=/usr/sbin/policy-rc.d; \
 	if [ ! -e $$policy ]; then \
 	    trap 'rm -f '$$policy EXIT; \
 	    printf '#!/bin/sh\nexit 101\n' > $$policy; chmod 755 $$policy; \
 	fi; \
 	apt-get update -q; \
-	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-server; \
-	echo "setup-ci: installed $$(redis-server --version); no daemon was started"
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$packages; \
+	echo "setup-ci: installed$$packages; no daemon was started"
 
 clean: ## Remove .venv, caches and the data of the development server
 	rm -rf .venv .runlane .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis \

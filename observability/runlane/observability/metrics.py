@@ -8,3 +8,5 @@ ATTEMPTS_STARTED = Counter(
 )
 RUNS_ENDED = Counter("runlane_runs_ended", "Runs that ended here.", ["agent", "status"])
 LEASES_LOST = Counter("runlane_leases_lost", "Runs that went on elsewhere.")
+RECORDS_ARCHIVED = Counter("runlane_records_archived", "Records that went to the archive.")
+SESSIONS_EXPIRED = Counter("runlane_sessions_expired", "Sessions deleted since nobody used them.")
