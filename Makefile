@@ -18,8 +18,8 @@ demo: $(INSTALLED) ## Run the demo: agent runs that survive killed workers
 test: $(INSTALLED) ## Run the tests, for example: make test ARGS="tests/server -x"
 	$(BIN)/pytest $(ARGS)
 
-check: static ## Lint, check types and architecture, then run all tests
-	$(BIN)/pytest
+check: static ## Lint, check types and architecture, then run all tests, two at a time
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 static: $(INSTALLED)
 	$(BIN)/ruff check

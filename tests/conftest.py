@@ -15,6 +15,8 @@ from runlane.journal.link import client_for
 from runlane.journal.partition import Partition
 from runlane.journal.server import Server, find_binary, launch
 
+FOLDER = Path(__file__).parent
+
 # No test depends on the speed of the machine; where everything must pass, nothing is random.
 settings.register_profile(
     "runlane",
@@ -23,6 +25,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("runlane")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With -n, one process runs all tests of a folder: some look at what the others reached."""
+    for item in items:
+        folder = item.path.relative_to(FOLDER).parts[0]
+        item.add_marker(pytest.mark.xdist_group(folder))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -28,6 +28,7 @@ from tests.journal.transitions import (
 
 from runlane.journal import partition
 from runlane.journal.errors import RunlaneError
+from runlane.journal.link import client_for
 from runlane.journal.server import Server
 from runlane.journal.transitions import renew
 from runlane.journal.wire.results import StopReason
@@ -161,6 +162,8 @@ async def test_a_broken_script_is_noticed_by_its_test(
     says: str, bundled_server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (mutant,) = [mutant for mutant in MUTANTS if mutant.says == says]
+    async with client_for(bundled_server.url) as redis:
+        await redis.flushall()  # what tests before have left there expires meanwhile
     async with open_driver(bundled_server.url, prefix=prefix) as driver:
         await NAMED_TESTS[says](driver)
     async with open_driver(bundled_server.url, prefix=f"{prefix}-broken") as driver:
