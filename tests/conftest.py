@@ -3,8 +3,9 @@
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -32,6 +33,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(FOLDER).parts[0]
         item.add_marker(pytest.mark.xdist_group(folder))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[
+    None, dict[str, Any] | None, dict[str, Any] | None
+]:
+    """With -n, what a test has printed must be text; some print lone surrogates on purpose."""
+    data = yield
+    if data is not None and "sections" in data:
+        data["sections"] = [
+            (name, text.encode(errors="backslashreplace").decode())
+            for name, text in data["sections"]
+        ]
+    return data
 
 
 @pytest.fixture(scope="session", autouse=True)

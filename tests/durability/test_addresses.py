@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 from redis.asyncio.sentinel import SentinelManagedSSLConnection
+from redis.exceptions import RedisError
 from tests.durability.replicas import running
 
-from runlane.journal.errors import InvalidInputError
+from runlane.journal.errors import (
+    InvalidInputError,
+    ServerUnavailableError,
+    ServerUnsuitableError,
+)
 from runlane.journal.link import Link, blocking_client_for, client_for
 from runlane.journal.sentinel import is_sentinel, parse
+from runlane.journal.server import Server
 
 PLAIN = "redis+sentinel://a:1,b:2,c/m1/3"
 
@@ -85,3 +91,15 @@ async def test_a_socket_may_be_named(any_binary: Path, tmp_path: Path) -> None:
         await link.close()
         with blocking_client_for(f"unix://{socket}", timeout_s=30) as redis:
             assert redis.ping()
+
+
+async def test_a_server_that_is_no_sentinel_is_said_to_name_no_master(
+    any_server: Server,
+) -> None:
+    url = f"redis+sentinel://127.0.0.1:{any_server.port}/m1/0"
+    with pytest.raises((ServerUnavailableError, ServerUnsuitableError)) as refused:
+        await Link(url).call("PING")
+    assert "<" not in str(refused.value)
+    with pytest.raises(RedisError) as failed:
+        blocking_client_for(url, timeout_s=5).ping()
+    assert "<" not in str(failed.value)

@@ -12,10 +12,14 @@ import pytest
 from click.testing import CliRunner
 from tests.durability.replicas import asking, running, sentinels
 
+from runlane.journal.archive import FileStore
+from runlane.journal.archive.paths import MARKER
+from runlane.journal.partition import PARTITIONS, SCHEMA
 from runlane.journal.server import Server, launch
 from runlane.producer.cli import cli
 
 PASSWORD = "s3cret"
+MADE_WITH = {"schema": SCHEMA, "partitions": PARTITIONS, "deployment": "d1"}
 
 
 class Outcome(NamedTuple):
@@ -39,10 +43,13 @@ class Outcome(NamedTuple):
         ]
 
 
-def doctor(url: str, durability: str = "local", prefix: str = "unused") -> Outcome:
+def doctor(
+    url: str, durability: str = "local", prefix: str = "unused", archive: str = ""
+) -> Outcome:
     """Run the command twice: for people, and for scripts."""
     environ = {name: "" for name in os.environ if name.startswith("RUNLANE_")}
     environ |= {"RUNLANE_DURABILITY": durability, "RUNLANE_PREFIX": prefix}
+    environ |= {"RUNLANE_ARCHIVE": archive} if archive else {}
     words = ["doctor", "--redis-url", url]
     for_people = CliRunner().invoke(cli, words, env=environ)
     for_scripts = CliRunner().invoke(cli, [*words, "--json"], env=environ)
@@ -188,6 +195,20 @@ def test_a_server_that_is_nearly_full_is_a_warning(own_server: Server) -> None:
     assert any("of maxmemory are in use" in warning for warning in outcome.warnings)
 
 
+def test_a_server_that_is_full_is_an_error(own_server: Server) -> None:
+    with configured(own_server, maxmemory=str(1024 * 1024)):
+        outcome = doctor(own_server.url)
+    assert outcome.code == 1
+    assert any("of maxmemory are in use" in error for error in outcome.errors)
+
+
+def test_a_server_that_lacks_the_replicas_it_asks_for_is_an_error(own_server: Server) -> None:
+    with configured(own_server, **{"min-replicas-to-write": "1"}):
+        outcome = doctor(own_server.url)
+    assert outcome.code == 1
+    assert any("the server refuses every write" in error for error in outcome.errors)
+
+
 def test_what_a_user_may_not_see_is_unknown(own_server: Server) -> None:
     with asking(own_server.port) as redis:
         redis.execute_command(
@@ -277,3 +298,36 @@ def test_a_deployment_of_another_runlane_is_an_error(own_server: Server) -> None
     outcome = doctor(own_server.url, prefix="newer")
     assert outcome.code == 1
     assert "schema 9" in " ".join(outcome.errors)
+
+
+def test_an_archive_that_only_others_know_is_an_error(own_server: Server, tmp_path: Path) -> None:
+    with asking(own_server.port) as redis:
+        redis.hset("kept:{p0}:meta", mapping={**MADE_WITH, "archive_claimed": "1"})
+    outcome = doctor(own_server.url, prefix="kept")
+    assert outcome.code == 1
+    assert "an archive that this process does not know; set RUNLANE_ARCHIVE" in outcome.errors[0]
+    nowhere = tmp_path / "nowhere"
+    outcome = doctor(own_server.url, prefix="kept", archive=str(nowhere))
+    assert outcome.code == 1
+    assert "is empty, or was emptied" in outcome.errors[0]
+    assert not nowhere.exists()
+
+
+def test_the_archive_of_another_deployment_is_an_error(own_server: Server, tmp_path: Path) -> None:
+    FileStore(tmp_path).put(MARKER, b"another")
+    for claimed in ({}, {"archive_claimed": "1"}):
+        with asking(own_server.port) as redis:
+            redis.hset(f"{tmp_path.name}:{{p0}}:meta", mapping={**MADE_WITH, **claimed})
+        outcome = doctor(own_server.url, prefix=tmp_path.name, archive=str(tmp_path))
+        assert outcome.code == 1
+        assert "belongs to deployment another" in outcome.errors[0]
+
+
+def test_an_archive_of_its_own_and_a_new_one_are_fine(own_server: Server, tmp_path: Path) -> None:
+    with asking(own_server.port) as redis:
+        redis.hset(f"{tmp_path.name}:{{p0}}:meta", mapping=MADE_WITH)
+        assert doctor(own_server.url, prefix=tmp_path.name, archive=str(tmp_path)).code == 0
+        assert list(tmp_path.iterdir()) == [], "it is not claimed by looking at it"
+        FileStore(tmp_path).put(MARKER, MADE_WITH["deployment"].encode())
+        redis.hset(f"{tmp_path.name}:{{p0}}:meta", "archive_claimed", "1")
+        assert doctor(own_server.url, prefix=tmp_path.name, archive=str(tmp_path)).code == 0

@@ -137,6 +137,8 @@ async def test_a_free_lane_is_held_at_once(session: Session, driver: Driver) -> 
             async with session.hold(timeout=0):
                 pytest.fail("it is held")
         assert caught.value.run_id == held.run_id
+        assert f"it is held by {caught.value.worker}; " in str(caught.value)
+        assert "abort" not in str(caught.value)
     await driver.check(quiescent=True)
 
 

@@ -201,7 +201,7 @@ MUTANTS: Final = (
     Mutant("what was deleted is kept", "deleted >= tonumber(ARGV[7])", "false", ("keep_lost",)),
     Mutant(
         "keep_lost does not know its request",
-        "redis.call('HGET', lane.name, 'request') == ARGV[4]",
+        "last[1] == ARGV[4]",
         "false",
         ("keep_lost",),
     ),

@@ -120,3 +120,17 @@ async def test_the_cost_of_a_retry_does_not_depend_on_the_length_of_the_journal(
             costs.append(driver.partition.count - before)
     assert costs == costs[:2] * 4
     assert max(costs) < 12
+
+
+async def test_a_run_of_another_session_is_said_to_be_one(driver: Driver, session: Session) -> None:
+    await driver.completed()
+    elsewhere = await driver.completed(session="t")
+    with pytest.raises(UnknownRunError) as refused:
+        await session.prepare_retry(elsewhere.run_id)
+    assert "it is one of session 't'" in str(refused.value)
+    assert "deployment" not in str(refused.value)
+
+
+async def test_a_run_id_may_be_given_in_another_form(driver: Driver, session: Session) -> None:
+    lease = await driver.completed()
+    assert (await session.prepare_retry(lease.run_id.upper())).retried_run_id == lease.run_id

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from runlane.journal.errors import (
     BranchExistsError,
+    InvalidInputError,
     LaneBusyError,
     NotAncestorError,
     RetryRejectedError,
@@ -113,7 +114,9 @@ class TreeOracle:
         return None, begin.parent
 
     def promoted(self, source: str) -> Expected:
-        if source not in self.branches or source == "main":
+        if source == "main":
+            return InvalidInputError
+        if source not in self.branches:
             return UnknownBranchError
         if self.open_run(self.branches[source].head):
             return UnfinishedRunError

@@ -6,19 +6,21 @@ import os
 import pty
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from tests.producer.hand_worker import HandWorker
-from tests.producer.shell import Shell
+from tests.producer.shell import COMMAND, Shell
 from tests.producer.support import DEADLINE_S, add_run
 from tests.transfer.ejagent_files import GOLDEN
 from tests.transfer.folding import Records, write
 
 from runlane.producer import Client, Session
 from runlane.producer.cli import cli
+from runlane.producer.commands.exit_codes import INTERRUPTED
 from runlane.producer.commands.sessions import COMMANDS
 
 
@@ -146,6 +148,52 @@ async def test_steal(shell: Shell, worker: HandWorker, session: Session) -> None
     assert again.fence != held.lease.fence
 
 
+@pytest.mark.parametrize("line", ["export s1 - >&-", "import - --session new <&-"])
+async def test_a_closed_standard_stream_is_one_line(
+    shell: Shell, session: Session, line: str
+) -> None:
+    await session.run("one")
+    words = shlex.join([*COMMAND, "sessions"])
+    process = await asyncio.create_subprocess_shell(
+        f"{words} {line}", env=shell.environ, stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        _, err = await process.communicate()
+    assert process.returncode == 2
+    assert (err.startswith(b"error: standard "), err.count(b"\n")) == (True, 1)
+
+
+async def test_a_terminated_export_and_import_leave_nothing(
+    shell: Shell, session: Session, worker: HandWorker, tmp_path: Path
+) -> None:
+    await session.run("one")
+    await worker.complete("yes")
+    script = (
+        "import os, signal\n"
+        "from runlane.producer import cli, importing\n"
+        "from runlane.producer.commands.progress import Bar\n"
+        "importing.PAGE_RECORDS = 5\n"
+        "def terminated(*_):\n"
+        "    print(os.listdir())\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "Bar.__call__ = terminated\n"
+        "cli.main()\n"
+    )
+    for words in (["export", "s1", "s1.jsonl"], ["import", str(GOLDEN), "--session", "new"]):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", script, "sessions", *words),
+            env=shell.environ,
+            cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        code, out, _ = await shell.end(process)
+        assert code == INTERRUPTED
+        assert (re.search(r"'\.s1\.jsonl\.\w+\.part'", out) is not None) == (words[0] == "export")
+    assert os.listdir(tmp_path) == []
+    assert not await worker.partition.call("EXISTS", worker.partition.keys.session("new"))
+
+
 async def test_rm(shell: Shell, client: Client, session: Session) -> None:
     await session.run("one")
     refused = await shell.run("sessions", "rm", "s1")
@@ -166,7 +214,10 @@ async def test_rm(shell: Shell, client: Client, session: Session) -> None:
         ("fork s1 --name 'a b'", "branch"),
         ("fork s1 --name main", "choose another name"),
         ("rollback s1 9-1.000000000000000000000000", "no record"),
-        ("retry s1 nobody", "no run 'nobody'"),
+        ("retry s1 nobody", "no run 'nobody' on branch 'main' of session 's1'"),
+        ("promote s1 main", "main cannot follow itself"),
+        ("fork s1 --name lost-1", "begins with lost-"),
+        ("steal s1 --branch nowhere", "no branch 'nowhere'"),
         ("promote s1 nowhere", "no branch 'nowhere'"),
         ("export nowhere x.jsonl", "no session 'nowhere'"),
         ("export s1 no/such/folder", "No such file"),

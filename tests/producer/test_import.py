@@ -1,6 +1,7 @@
 """A session that comes from a file: whole, or not at all."""
 
 import asyncio
+import codecs
 import io
 import json
 from typing import Any, cast
@@ -14,7 +15,7 @@ from tests.producer.support import (
     moved,
     until_subscribed,
 )
-from tests.transfer.ejagent_files import GOLDEN
+from tests.transfer.ejagent_files import GOLDEN, FileBuilder, result
 from tests.transfer.folding import Records, write
 
 from runlane.journal.errors import (
@@ -28,6 +29,7 @@ from runlane.journal.wire.messages import (
     AssistantMessage,
     UserMessage,
 )
+from runlane.journal.wire.records import RunStarted
 from runlane.journal.wire.tree import BranchCreated, BranchIntent
 from runlane.producer import Client, InvalidInputError, Session, files, importing
 
@@ -48,6 +50,36 @@ async def test_imported_runs_are_continued_and_retried(client: Client, worker: H
     assert (await back.messages())[-1] == AssistantMessage("further")
     with pytest.raises(RetryRejectedError, match="continued"):
         await client.session("golden", branch="main").prepare_retry("r2")
+
+
+async def test_runs_whose_ids_are_none_here_are_retried_by_others(
+    session: Session, worker: HandWorker
+) -> None:
+    ids = ["é run / 1", "x" * 200, "plain", "A" * 32]
+    file = FileBuilder()
+    for number, run_id in enumerate(ids):
+        file.add("run_started", 3 * number + 1, run_id=run_id, task=f"task {number}")
+        file.add("run_finished", 3 * number + 2, run_id=run_id, result=result())
+    report = await session.import_jsonl(io.BytesIO(b"".join(file.encoded)))
+    assert (report.runs, report.renamed_runs) == (4, 2)
+    began = [one.body async for one in session.records() if one.kind == "run_started"]
+    assert "plain" in {body.run_id for body in began if isinstance(body, RunStarted)}
+    for number, body in enumerate(began):
+        assert isinstance(body, RunStarted)
+        retry = await session.prepare_retry(body.run_id)
+        assert (retry.task, retry.retried_run_id) == (f"task {number}", body.run_id)
+
+
+@pytest.mark.parametrize("name", ["jsonl", "tada"])
+async def test_a_byte_order_mark_is_no_part_of_a_file(
+    session: Session, worker: HandWorker, name: str
+) -> None:
+    if name == "tada":
+        state = b'{"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]}'
+        await session.import_jsonl(io.BytesIO(codecs.BOM_UTF8 + state), file_format="tada")
+    else:
+        await session.import_jsonl(io.BytesIO(codecs.BOM_UTF8 + GOLDEN.read_bytes()))
+    assert await session.messages()
 
 
 async def test_an_agent_that_is_unknown_here_is_not_bound(
@@ -145,10 +177,32 @@ async def test_an_unknown_format_is_refused(session: Session) -> None:
         await session.import_jsonl(GOLDEN, file_format=cast("Any", "yaml"))
 
 
+async def test_an_import_that_fails_or_is_interrupted_frees_the_name_at_once(
+    session: Session, worker: HandWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "PAGE_RECORDS", 5)
+    for error in (KeyboardInterrupt(), ValueError(), asyncio.CancelledError()):
+
+        def fail(done: int, total: int, error: BaseException = error) -> None:
+            raise error
+
+        with pytest.raises(type(error)):
+            await session.import_jsonl(GOLDEN, progress=fail)
+        for key in (worker.partition.keys.session("s1"), worker.partition.keys.staged("s1")):
+            assert not await worker.partition.call("EXISTS", key)
+    await session.import_jsonl(GOLDEN)
+    assert (await session.status()).revision == 13
+
+
 async def test_an_import_that_dies_leaves_nothing_to_be_seen(
     client: Client, session: Session, worker: HandWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importing, "PAGE_RECORDS", 5)
+
+    async def never(*_: Any) -> None:
+        pass
+
+    monkeypatch.setattr(importing, "_give_up", never)  # as after SIGKILL
 
     def die(done: int, total: int) -> None:
         raise KeyboardInterrupt
@@ -162,8 +216,10 @@ async def test_an_import_that_dies_leaves_nothing_to_be_seen(
     assert [info async for info in client.sessions()] == []
     with pytest.raises(SessionClosedError, match="importing"):
         await session.run("one")
-    with pytest.raises(SessionExistsError, match="within a minute"):
+    with pytest.raises(SessionExistsError, match="after a minute"):
         await session.import_jsonl(GOLDEN)
+    for key in (worker.partition.keys.session("s1"), worker.partition.keys.staged("s1")):
+        assert 0 < await worker.partition.call("PTTL", key) <= 60_000
     await session.delete()
     await session.import_jsonl(GOLDEN)
     assert (await session.status()).revision == 13

@@ -94,6 +94,16 @@ async def test_a_run_that_the_server_has_lost(session: Session, worker: HandWork
         await handle.result()
 
 
+async def test_a_run_whose_session_was_deleted_is_said_to_be_unknown_for_that(
+    session: Session, worker: HandWorker
+) -> None:
+    handle = await session.run("one")
+    await worker.complete("yes")
+    await session.delete()
+    with pytest.raises(UnknownRunError, match="or its session was deleted"):
+        await handle
+
+
 async def test_an_end_other_than_completion_is_a_result(
     session: Session, worker: HandWorker
 ) -> None:

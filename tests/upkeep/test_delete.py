@@ -1,6 +1,7 @@
 """Deleting a session: its runs end, nothing of it stays, and nothing of its past comes back."""
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -317,3 +318,22 @@ async def test_a_damaged_run_does_not_stop_it(driver: Driver, keeper: Keeper) ->
     await driver.partition.call("DEL", driver.keys.run(waiting_id))
     await delete(driver.partition, "doomed", keep_s=KEEP_S)
     assert await traces(driver, "doomed") == []
+
+
+@pytest.mark.parametrize("harm", ["cut", "removed"])
+async def test_runs_that_only_a_lost_segment_names_go_too(
+    driver: Driver, keeper: Keeper, store: Path, harm: str
+) -> None:
+    await keeper.trace("other", checkpoint=True)
+    await fill(driver, keeper, "gone")
+    segment = next(path for path in keeper.files() if path.suffix == ".jsonl")
+    if harm == "cut":
+        segment.write_bytes(segment.read_bytes()[:100])
+    else:
+        segment.unlink()
+    driver.partition.archive = Archive(FileStore(store))
+    await delete(driver.partition, "gone", keep_s=KEEP_S)
+    left = [name for name in await driver.dump() if name.startswith(driver.keys.run(""))]
+    sessions = {(await driver.fields(name))["session"] for name in left}
+    assert sessions == {"other"}
+    await driver.check(quiescent=True)

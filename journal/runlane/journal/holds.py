@@ -169,7 +169,12 @@ class HeldLane:
             try:
                 further.add(body)
             except RecordOrderError as error:
-                raise InvalidInputError(f"these records do not fit the branch: {error}") from error
+                reason = str(error)
+                if further.open_run is None:
+                    reason = (
+                        f"no run is open to which a {error.kind} could belong; append whole runs"
+                    )
+                raise InvalidInputError(f"these records do not fit the branch: {reason}") from error
         if not bodies or further.open_run is not None:
             raise InvalidInputError(
                 "append whole runs, up to run_finished, in one call: nobody else would end them"
@@ -266,6 +271,7 @@ async def _take(partition: Partition, place: Place, timeout: float | None) -> He
             timeout=timeout or 0,
             run_id=ahead.run_id,
             worker=ahead.worker,
+            held=ahead.held,
         ) from error
     finally:
         await client.aclose()

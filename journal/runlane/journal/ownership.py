@@ -26,6 +26,27 @@ async def archive_of(partition: Partition, session_id: str) -> Archive:
     return archive
 
 
+async def check_archive(partition: Partition) -> None:
+    """Check that this process knows the deployment's archive and no other; none is claimed.
+
+    Raises:
+        ArchiveMissingError: The deployment has an archive, and this process has none.
+        ArchiveMismatchError: It is not this deployment's.
+        ArchiveError: It cannot be reached.
+        ServerUnavailableError: The server is away.
+    """
+    archive, meta = partition.archive, partition.keys.meta()
+    owner, claimed = await partition.call("HMGET", meta, "deployment", "archive_claimed")
+    if archive is None:
+        if claimed is not None:
+            raise ArchiveMissingError(None)
+        return
+    found = await archive.deployment()
+    is_new = found is None and claimed is None
+    if not is_new and (owner is None or found != owner.decode()):
+        raise ArchiveMismatchError(root=partition.keys.root, owner=found)
+
+
 async def own_archive(partition: Partition) -> Archive:
     """Return the archive for writing; whose it is is looked up now, and a new one is claimed.
 

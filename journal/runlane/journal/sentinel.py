@@ -7,9 +7,10 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 from redis import Redis, connection
 from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.sentinel import MasterNotFoundError as AsyncMasterNotFoundError
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.sentinel import Sentinel
+from redis.sentinel import MasterNotFoundError, Sentinel
 
 SCHEMES: Final = ("redis+sentinel", "rediss+sentinel")
 PORT: Final = 26379
@@ -106,6 +107,8 @@ class _AsyncSentinels(AsyncSentinel):
     async def discover_master(self, service_name: str) -> tuple[str, int]:
         try:
             found: tuple[str, int] = await cast("Any", super()).discover_master(service_name)
+        except AsyncMasterNotFoundError as error:
+            raise RedisConnectionError(_unknown(service_name)) from error
         finally:  # they are asked rarely: no connection to them is kept
             for sentinel in self.sentinels:
                 await sentinel.aclose()
@@ -116,10 +119,19 @@ class _Sentinels(Sentinel):
     def discover_master(self, service_name: str) -> tuple[str, int]:
         try:
             found: tuple[str, int] = cast("Any", super()).discover_master(service_name)
+        except MasterNotFoundError as error:
+            raise RedisConnectionError(_unknown(service_name)) from error
         finally:
             for sentinel in self.sentinels:
                 sentinel.close()
         return found
+
+
+def _unknown(master: str) -> str:
+    return (
+        f"no Sentinel of the URL names a master {master!r}; each of them is away or is none, "
+        "refuses the password, or does not watch it"
+    )
 
 
 async def _greet(connection: Any) -> None:

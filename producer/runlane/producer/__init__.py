@@ -3,7 +3,11 @@
 from runlane.journal.errors import (
     AgentMismatchError,
     AgentRunError,
+    ArchiveDamagedError,
     ArchiveError,
+    ArchiveMismatchError,
+    ArchiveMissingError,
+    BlobMissingError,
     BranchExistsError,
     ContinueRejectedError,
     DurabilityError,
@@ -16,6 +20,7 @@ from runlane.journal.errors import (
     NotAncestorError,
     NotFoundError,
     PayloadTooLargeError,
+    RecordMissingError,
     RefusedError,
     ResultTimeoutError,
     RetryRejectedError,
@@ -46,8 +51,23 @@ from runlane.journal.wire.blobs import BlobRef
 from runlane.journal.wire.control import ContinueRejectedReason, ControlReceipt, ControlStatus
 from runlane.journal.wire.events import Event, EventKind
 from runlane.journal.wire.jobs import FollowUpFailurePolicy
+from runlane.journal.wire.messages import (
+    AssistantMessage,
+    ContextMessage,
+    ModelToolCall,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from runlane.journal.wire.records import MessageAppended, Record, RunFinished, RunStarted
 from runlane.journal.wire.results import AgentRunResult, RunStatus, RunUsage, StopReason
-from runlane.journal.wire.tree import BranchIntent
+from runlane.journal.wire.tree import (
+    BranchIntent,
+    CompactionApplied,
+    HistoryImported,
+    MessagesAppended,
+    SummaryEntry,
+)
 from runlane.producer.client import Client
 from runlane.producer.exporting import ExportReport
 from runlane.producer.handles import RunHandle
@@ -60,12 +80,19 @@ __all__ = [
     "AgentMismatchError",
     "AgentRunError",
     "AgentRunResult",
+    "ArchiveDamagedError",
     "ArchiveError",
+    "ArchiveMismatchError",
+    "ArchiveMissingError",
+    "AssistantMessage",
+    "BlobMissingError",
     "BlobRef",
     "BranchExistsError",
     "BranchInfo",
     "BranchIntent",
     "Client",
+    "CompactionApplied",
+    "ContextMessage",
     "ContinueRejectedError",
     "ContinueRejectedReason",
     "ControlReceipt",
@@ -77,20 +104,28 @@ __all__ = [
     "FollowUpFailurePolicy",
     "FollowUpRejectedError",
     "HeldLane",
+    "HistoryImported",
     "IdempotencyConflictError",
     "ImportLostError",
     "ImportReport",
     "InvalidInputError",
     "JournalFormatError",
     "LaneBusyError",
+    "MessageAppended",
+    "MessagesAppended",
+    "ModelToolCall",
     "NotAncestorError",
     "NotFoundError",
     "PayloadTooLargeError",
+    "Record",
+    "RecordMissingError",
     "RefusedError",
     "ResultTimeoutError",
     "RetryRejectedError",
+    "RunFinished",
     "RunHandle",
     "RunInfo",
+    "RunStarted",
     "RunState",
     "RunStatus",
     "RunUsage",
@@ -111,10 +146,13 @@ __all__ = [
     "SessionStatus",
     "Settings",
     "StopReason",
+    "SummaryEntry",
     "SyncClient",
     "SyncHeldLane",
     "SyncRunHandle",
     "SyncSession",
+    "SystemMessage",
+    "ToolMessage",
     "UndecodableError",
     "UnfinishedRunError",
     "UnknownAgentError",
@@ -123,4 +161,5 @@ __all__ = [
     "UnknownRecordError",
     "UnknownRunError",
     "UnknownSessionError",
+    "UserMessage",
 ]

@@ -5,7 +5,11 @@ from typing import Final
 
 from runlane.journal.errors import InvalidInputError
 from runlane.journal.ids import check_id, check_run_id
+from runlane.journal.transfer.names import run_id_of
 from runlane.journal.wire.jobs import FollowUpFailurePolicy
+
+LOST_PREFIX: Final = "lost-"
+"""Branches of such a name hold what a server lost: only workers make them."""
 
 IDEMPOTENCY_KEY_LENGTH_MAX: Final = 256
 REASON_LENGTH_MAX: Final = 1000
@@ -56,6 +60,32 @@ def check_run(value: object) -> str:
         InvalidInputError: It is not.
     """
     return check_run_id(check_text("the run id", value))
+
+
+def check_any_run(value: object) -> str:
+    """Return `value` in its canonical form if it is a run id, one that was imported included.
+
+    Raises:
+        InvalidInputError: It is not 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+    """
+    return run_id_of(check_name("the run id", value))
+
+
+def check_new_branch(value: object) -> str | None:
+    """Return `value` if it may be the name of a branch that is to be made, or None.
+
+    Raises:
+        InvalidInputError: It is no name, or begins with `lost-`.
+    """
+    if value is None:
+        return None
+    name = check_name("branch", value)
+    if name.startswith(LOST_PREFIX):
+        raise InvalidInputError(
+            f"the branch name {name!r} begins with {LOST_PREFIX}, as those do that hold what a "
+            "server lost; choose another one"
+        )
+    return name
 
 
 def check_idempotency_key(value: object) -> str | None:

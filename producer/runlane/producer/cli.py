@@ -1,6 +1,8 @@
 """`runlane`: one command; the folders that come with an extra add their subcommands to it."""
 
+import signal
 from importlib.metadata import EntryPoint, entry_points
+from types import FrameType
 from typing import Any, Final
 
 import click
@@ -94,5 +96,10 @@ for subcommand in (run, continue_run, follow_up, tail, abort, sessions, doctor):
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a command that is terminated cleans up as one that is interrupted."""
+    signal.signal(signal.SIGTERM, _interrupt)
     cli(prog_name="runlane")
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    signal.raise_signal(signal.SIGINT)

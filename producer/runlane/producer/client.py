@@ -106,6 +106,8 @@ class Client:
         Raises:
             InvalidInputError: The id is no UUID.
             UnknownRunError: No such run.
+            UndecodableError: The record of its end is damaged or lost.
+            ArchiveError: That record is archived and cannot be read.
             ServerUnavailableError: The server is away.
         """
         return await read_run(self._partition, check_run(run_id))

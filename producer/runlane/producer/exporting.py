@@ -11,6 +11,7 @@ from runlane.journal.partition import Partition
 from runlane.journal.path import read_path
 from runlane.journal.reader import read_page
 from runlane.journal.transfer.jsonl_writer import JsonlWriter
+from runlane.journal.tree import unless_gone
 from runlane.journal.wire.records import Record, RunContinued, RunStarted
 from runlane.journal.wire.tree import BranchPromoted
 from runlane.producer.files import NewFile, Place, Progress
@@ -42,6 +43,8 @@ async def export_session(
 
     Raises:
         UnknownSessionError: There is no such session, or it was deleted meanwhile.
+        SessionClosedError: It is being deleted.
+        RecordMissingError: The journal lacks a record that others build on.
         UndecodableError: A record is damaged or of a newer version.
         ArchiveError: Archived records cannot be read.
         ServerUnavailableError: The server is away.
@@ -56,13 +59,14 @@ async def export_session(
     try:
         writer: JsonlWriter | None = None
         lines = 0
-        async for page in _pages(partition, session_id, last):
-            name = agent.decode() if agent else _agent_in(page)
-            writer = writer or JsonlWriter(session_id, name)
-            followed = await _followed(partition, session_id, page)
-            lines += await asyncio.to_thread(_write, file, writer, page, followed)
-            if progress is not None:
-                progress(page[-1].revision, last)
+        async with unless_gone(partition, session_id):
+            async for page in _pages(partition, session_id, last):
+                name = agent.decode() if agent else _agent_in(page)
+                writer = writer or JsonlWriter(session_id, name)
+                followed = await _followed(partition, session_id, page)
+                lines += await asyncio.to_thread(_write, file, writer, page, followed)
+                if progress is not None:
+                    progress(page[-1].revision, last)
         await asyncio.to_thread(file.finish)
     finally:
         await asyncio.to_thread(file.abandon)

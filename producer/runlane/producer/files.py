@@ -1,5 +1,6 @@
 """Files as a caller names them: by a path, or opened for bytes. All calls block."""
 
+import codecs
 import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -10,6 +11,9 @@ from typing import BinaryIO, Final
 from runlane.journal.errors import JournalFormatError
 
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+
+NAME_LENGTH_KEPT: Final = 50
+"""Of a file's name in that of its unfinished one: file systems take 255 bytes."""
 
 Place = str | Path | BinaryIO
 """A path, or a file that is open for bytes."""
@@ -35,6 +39,8 @@ def opened(source: Place) -> Generator[BinaryIO, None, None]:
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines of a file, never more than `LINE_BYTES_MAX` at once.
 
+    A byte order mark at its beginning is left out.
+
     Raises:
         JournalFormatError: A line is longer.
         OSError: The file cannot be read.
@@ -44,14 +50,14 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
         number += 1
         if len(line) > LINE_BYTES_MAX:
             raise JournalFormatError(f"the line has more than {LINE_BYTES_MAX} bytes", line=number)
-        yield line
+        yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
 class NewFile:
     """A file that is written: one at a path appears there only once it is complete.
 
-    It is readable for its owner only, and takes the place of an older one. A device or a pipe is
-    written to as it is.
+    It is readable for its owner only, and takes the place of an older one. Unfinished, it stands
+    beside that place as `.<name>.<random>.part`. A device or a pipe is written to as it is.
 
     Raises:
         OSError: It cannot be written; so do all methods.
@@ -68,7 +74,8 @@ class NewFile:
         if path.exists() and not path.is_file():
             self._file = self._unfinished.enter_context(path.open("wb"))
             return
-        descriptor, name = tempfile.mkstemp(".part", prefix=".", dir=path.parent)
+        prefix = f".{path.name[:NAME_LENGTH_KEPT]}."
+        descriptor, name = tempfile.mkstemp(".part", prefix=prefix, dir=path.parent)
         self._unfinished.callback(os.unlink, name)
         self._file = self._unfinished.enter_context(os.fdopen(descriptor, "wb"))
         self._place = name, path

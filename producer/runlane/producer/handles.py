@@ -56,7 +56,9 @@ class RunHandle:
         Raises:
             ResultTimeoutError: The run has not ended in that time; it goes on.
             InvalidInputError: The timeout is negative or not a number.
-            UnknownRunError: The server has lost the run.
+            UnknownRunError: The server has lost the run, or its session was deleted.
+            UndecodableError: The record of its end is damaged or lost.
+            ArchiveError: That record is archived and cannot be read.
             ServerUnavailableError: The server is away.
         """
         deadline = check_timeout(timeout)
@@ -70,7 +72,9 @@ class RunHandle:
         """Return the run as of now.
 
         Raises:
-            UnknownRunError: The server has lost the run.
+            UnknownRunError: The server has lost the run, or its session was deleted.
+            UndecodableError: The record of its end is damaged or lost.
+            ArchiveError: That record is archived and cannot be read.
             ServerUnavailableError: The server is away.
         """
         return await read_run(self._partition, self.run_id)

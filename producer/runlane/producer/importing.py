@@ -1,12 +1,14 @@
 """A session in from a file of EJAgent or of tada-core."""
 
 import asyncio
+import codecs
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, Literal, get_args
 
 from msgspec.structs import replace
 
-from runlane.journal.errors import InvalidInputError, JournalFormatError
+from runlane.journal.errors import InvalidInputError, JournalFormatError, ServerError
 from runlane.journal.ids import new_request_id
 from runlane.journal.import_plan import ImportPlan, PlannedBranch, plan_import
 from runlane.journal.partition import Partition
@@ -16,6 +18,7 @@ from runlane.journal.transfer.tada import read_tada
 from runlane.journal.transitions import (
     ImportedBranch,
     StagedRecord,
+    drop_import,
     finish_import,
     import_records,
 )
@@ -25,6 +28,9 @@ from runlane.producer.files import Place, Progress, lines_of, opened
 PAGE_RECORDS: Final = 200
 PAGE_BYTES: Final = 512 * 1024
 DOCUMENT_BYTES_MAX: Final = 32 * 1024 * 1024
+
+GIVE_UP_S: Final = 5.0
+"""How long an import is tried to be given up; after that the server forgets it by itself."""
 
 FileFormat = Literal["ejagent", "tada"]
 """EJAgent Core 0.6 and SimAgentPlg 0.5, whose journals are JSON lines; or tada-core's JSON."""
@@ -53,7 +59,27 @@ async def import_session(
         known = ", ".join(get_args(FileFormat))
         raise InvalidInputError(f"the format {file_format!r} is none of: {known}")
     journal, plan = await asyncio.to_thread(_read, source, file_format, session_id)
+    agent = agent or await _served(partition, journal.agent_id)
     token = new_request_id()
+    try:
+        await _store(partition, session_id, token, plan, agent=agent, progress=progress)
+    except ServerError:
+        raise  # nothing can be said to it: it forgets the import by itself
+    except BaseException:
+        await asyncio.shield(asyncio.create_task(_give_up(partition, session_id, token)))
+        raise
+    return journal.report
+
+
+async def _store(
+    partition: Partition,
+    session_id: str,
+    token: str,
+    plan: ImportPlan,
+    *,
+    agent: str | None,
+    progress: Progress | None,
+) -> None:
     ids: list[str] = []
     for page in _pages(plan):
         records = [_placed(record, ids) for record in page]
@@ -61,15 +87,13 @@ async def import_session(
         ids += await import_records(partition, session_id, token, records, head=head)
         if progress is not None:
             progress(len(ids), len(plan.records))
-    await finish_import(
-        partition,
-        session_id,
-        token,
-        [_branch(branch, plan, ids) for branch in plan.branches],
-        head=ids[-1],
-        agent=agent or await _served(partition, journal.agent_id),
-    )
-    return journal.report
+    branches = [_branch(branch, plan, ids) for branch in plan.branches]
+    await finish_import(partition, session_id, token, branches, head=ids[-1], agent=agent)
+
+
+async def _give_up(partition: Partition, session_id: str, token: str) -> None:
+    with suppress(ServerError):
+        await drop_import(partition, session_id, token, retry_s=GIVE_UP_S)
 
 
 def _read(
@@ -82,7 +106,7 @@ def _read(
             data = file.read(DOCUMENT_BYTES_MAX + 1)
             if len(data) > DOCUMENT_BYTES_MAX:
                 raise JournalFormatError(f"it has more than {DOCUMENT_BYTES_MAX} bytes")
-            journal = read_tada(data, session_id=session_id)
+            journal = read_tada(data.removeprefix(codecs.BOM_UTF8), session_id=session_id)
     if not journal.entries:
         raise JournalFormatError("nothing has happened in its session")
     return journal, plan_import(journal.entries)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from runlane.journal.errors import RecordMissingError, UnknownRunError
+from runlane.journal.errors import ArchiveMissingError, RecordMissingError, UnknownRunError
 from runlane.journal.partition import Partition
 from runlane.journal.reader import read_record
 from runlane.journal.transitions.register import WorkerInfo
@@ -134,7 +134,9 @@ async def read_result(
         ServerUnavailableError: The server is away.
     """
     session, end = await _read(partition, run_id, "session", "end", retry_s=retry_s)
-    return await _result_at(partition, session.decode(), end.decode()) if end else None
+    if not end:
+        return None
+    return await _result_at(partition, run_id, session.decode(), end.decode())
 
 
 async def read_run(partition: Partition, run_id: str) -> RunInfo:
@@ -142,6 +144,8 @@ async def read_run(partition: Partition, run_id: str) -> RunInfo:
 
     Raises:
         UnknownRunError: No such run.
+        UndecodableError: The record of its end is damaged or lost.
+        ArchiveError: That record is archived and cannot be read.
         ServerUnavailableError: The server is away.
     """
     session, branch, queue, end, *plain = await _read(
@@ -156,15 +160,21 @@ async def read_run(partition: Partition, run_id: str) -> RunInfo:
     ):
         values["state"] = RunState.PENDING_VERSION
     if end:
-        values["result"] = await _result_at(partition, session.decode(), end.decode())
+        values["result"] = await _result_at(partition, run_id, session.decode(), end.decode())
     place = {"run_id": run_id, "session_id": session.decode(), "branch_id": branch.decode()}
     return msgspec.convert({**place, "version": version, **values}, RunInfo, strict=False)
 
 
-async def _result_at(partition: Partition, session_id: str, record_id: str) -> AgentRunResult:
-    record = await read_record(partition, session_id, record_id)
-    if record is None or not isinstance(record.body, RunFinished):
-        raise RecordMissingError(session_id, record_id)
+async def _result_at(
+    partition: Partition, run_id: str, session_id: str, record_id: str
+) -> AgentRunResult:
+    try:
+        record = await read_record(partition, session_id, record_id)
+        if record is None or not isinstance(record.body, RunFinished):
+            raise RecordMissingError(session_id, record_id)
+    except (RecordMissingError, ArchiveMissingError):
+        await _read(partition, run_id, "session")  # it may have been deleted meanwhile
+        raise
     return record.body.result
 
 

@@ -13,7 +13,12 @@ from runlane.journal.wire.blobs import BlobRef
 from runlane.journal.wire.messages import ContextMessage
 from runlane.journal.wire.records import Record
 from runlane.journal.wire.tree import BranchIntent
-from runlane.producer.admission import check_digest, check_name, check_record
+from runlane.producer.admission import (
+    check_any_run,
+    check_digest,
+    check_new_branch,
+    check_record,
+)
 from runlane.producer.deployment import Deployment
 from runlane.producer.exporting import ExportReport, export_session
 from runlane.producer.files import Place, Progress
@@ -57,8 +62,9 @@ class SessionJournal:
 
         Raises:
             UnknownBranchError: The session has no such branch.
+            SessionClosedError: The session is being deleted.
+            RecordMissingError: The journal lacks a record that it leads to.
             UndecodableError: A record is damaged or of a newer version.
-            RecordOrderError: The journal is damaged.
             ArchiveError: Archived records cannot be read.
             ServerUnavailableError: The server is away.
         """
@@ -103,7 +109,9 @@ class SessionJournal:
             InvalidInputError: The record id is malformed.
             UnknownSessionError: There is no such session.
             UnknownBranchError: It has no such branch.
-            UnknownRecordError: It has no such record.
+            UnknownRecordError: None of its branches has such a record.
+            SessionClosedError: The session is being deleted.
+            RecordMissingError: The journal lacks a record that it leads to.
             UndecodableError: A record is damaged or of a newer version.
             ArchiveError: Archived records cannot be read.
             ServerUnavailableError: The server is away.
@@ -132,14 +140,17 @@ class SessionJournal:
             name: Of the new branch; None makes one up.
 
         Raises:
-            InvalidInputError: The record id or the name is malformed.
+            InvalidInputError: The record id or the name is malformed, or begins with `lost-`.
             UnknownSessionError: There is no such session.
             UnknownBranchError: It has no such branch.
-            UnknownRecordError: It has no such record.
+            UnknownRecordError: None of its branches has such a record.
             NotAncestorError: The record does not lead to the head of this branch.
             UnfinishedRunError: A run is open at the record.
             BranchExistsError: The name is taken.
             SessionClosedError: The session is being deleted or imported.
+            RecordMissingError: The journal lacks a record that it leads to.
+            UndecodableError: A record is damaged or of a newer version.
+            ArchiveError: Archived records cannot be read.
             ServerUnavailableError: The server is away.
         """
         return await self._fork(BranchIntent.FORK, check_record(record_id), name)
@@ -154,14 +165,17 @@ class SessionJournal:
             name: Of the new branch; None makes one up.
 
         Raises:
-            InvalidInputError: The record id or the name is malformed.
+            InvalidInputError: The record id or the name is malformed, or begins with `lost-`.
             UnknownSessionError: There is no such session.
             UnknownBranchError: It has no such branch.
-            UnknownRecordError: It has no such record.
+            UnknownRecordError: None of its branches has such a record.
             NotAncestorError: The record does not lead to the head of this branch.
             UnfinishedRunError: A run is open at the record.
             BranchExistsError: The name is taken.
             SessionClosedError: The session is being deleted or imported.
+            RecordMissingError: The journal lacks a record that it leads to.
+            UndecodableError: A record is damaged or of a newer version.
+            ArchiveError: Archived records cannot be read.
             ServerUnavailableError: The server is away.
         """
         return await self._fork(BranchIntent.ROLLBACK, check_record(record_id), name)
@@ -170,24 +184,30 @@ class SessionJournal:
         """Begin a branch as of before a run, and return the run's task; nothing is executed.
 
         Args:
-            run_id: The run, of whatever branch; it began with a task.
+            run_id: The run, of whatever branch; it began with a task. One that is not known by
+                its id any more, or that was imported, is looked for on this branch.
             name: Of the new branch; None makes one up.
 
         Raises:
-            InvalidInputError: The run id or the name is malformed.
+            InvalidInputError: The run id or the name is malformed, or begins with `lost-`.
             UnknownSessionError: There is no such session.
-            UnknownRunError: The session has no such run.
+            UnknownBranchError: It has no such branch.
+            UnknownRunError: The run is of another session, or not known by its id any more and
+                not on this branch.
             RetryRejectedError: The run has not begun, or continued another one.
             BranchExistsError: The name is taken.
             SessionClosedError: The session is being deleted or imported.
+            RecordMissingError: The journal lacks a record that it leads to.
+            UndecodableError: A record is damaged or of a newer version.
+            ArchiveError: Archived records cannot be read.
             ServerUnavailableError: The server is away.
         """
         return await tree.prepare_retry(
             self._partition,
             self.session_id,
-            check_name("the run id", run_id),
+            check_any_run(run_id),
             branch_id=self.branch_id,
-            name=None if name is None else check_name("branch", name),
+            name=check_new_branch(name),
         )
 
     async def promote(self) -> str:
@@ -197,12 +217,16 @@ class SessionJournal:
         them.
 
         Raises:
+            InvalidInputError: This is `main`.
             UnknownSessionError: There is no such session.
-            UnknownBranchError: It has no such branch, or this is `main`.
-            LaneBusyError: A run is active in `main`.
+            UnknownBranchError: It has no such branch.
+            LaneBusyError: A run is active in `main`, or it is held.
             UnfinishedRunError: A run is open on this branch.
             SessionConflictError: `main` moved meanwhile.
             SessionClosedError: The session is being deleted or imported.
+            RecordMissingError: The journal lacks a record that it leads to.
+            UndecodableError: A record is damaged or of a newer version.
+            ArchiveError: Archived records cannot be read.
             ServerUnavailableError: The server is away.
         """
         return await tree.follow(self._partition, self.session_id, self.branch_id)
@@ -223,6 +247,8 @@ class SessionJournal:
 
         Raises:
             UnknownSessionError: There is no such session, or it was deleted meanwhile.
+            SessionClosedError: It is being deleted.
+            RecordMissingError: The journal lacks a record that others build on.
             UndecodableError: A record is damaged or of a newer version.
             ArchiveError: Archived records cannot be read.
             ServerUnavailableError: The server is away.
@@ -244,6 +270,9 @@ class SessionJournal:
         imported runs are known by their records, not to `Client.status`. The session is bound to
         the agent of this handle, or to that of the file if workers here have served it, or else
         to that of its first run.
+
+        Whoever is interrupted frees the name at once; after a process that was killed the server
+        does, a minute later.
 
         Args:
             source: A path, or a file that is open for bytes, which stays open.
@@ -275,6 +304,6 @@ class SessionJournal:
             self.branch_id,
             intent=intent,
             record_id=record_id,
-            name=None if name is None else check_name("branch", name),
+            name=check_new_branch(name),
         )
         return type(self)(self._deployment, self.session_id, branch_id, self.agent)

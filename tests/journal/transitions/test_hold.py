@@ -84,9 +84,9 @@ async def test_the_same_request_again_changes_nothing(driver: Driver) -> None:
     assert await held(driver, place) == first
     assert await held(driver, place, fence=first.lease.fence) == first
     assert (await driver.lane(), await driver.run(place.run_id)) == (lane, run)
-    assert await waiting(driver, other) == Ahead(place.run_id, "me")
+    assert await waiting(driver, other) == Ahead(place.run_id, "me", held=True)
     async with driver.unchanged():
-        assert await waiting(driver, other) == Ahead(place.run_id, "me")
+        assert await waiting(driver, other) == Ahead(place.run_id, "me", held=True)
 
 
 async def test_who_holds_a_lane_may_append_and_nobody_else(driver: Driver) -> None:

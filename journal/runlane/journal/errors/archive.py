@@ -21,8 +21,8 @@ class ArchiveMissingError(ArchiveError):
             f"the archive has no object {path}; check that RUNLANE_ARCHIVE names the same store "
             "in every process"
             if path
-            else f"older records of session {session_id!r} lie in the archive, and this process "
-            "has none; set RUNLANE_ARCHIVE to the one that the workers use"
+            else f"older records{session_id and f' of session {session_id!r}'} lie in an archive "
+            "that this process does not know; set RUNLANE_ARCHIVE to the one that the workers use"
         )
 
 

@@ -75,8 +75,8 @@ class SessionClosedError(RefusedError):
         self.session_id = session_id
         self.state = state
         super().__init__(
-            f"session {session_id!r} is closed ({state.partition(':')[0]}); nothing was stored. "
-            "Try again once that is over, or delete the session"
+            f"session {session_id!r} is closed ({state.partition(':')[0]}); try again once that is "
+            "over, or delete the session"
         )
 
 
@@ -89,7 +89,7 @@ class SessionExistsError(RefusedError):
         if state.startswith("importing"):
             text = (
                 "is being imported already; nothing was stored. Should nobody be at it any more, "
-                "its name is free again within a minute"
+                "its name is free again after a minute"
             )
         elif state == "deleting":
             text = "is being deleted; nothing was stored. Try again once it is gone"
@@ -121,28 +121,46 @@ class BranchExistsError(RefusedError):
 
 
 class LaneBusyError(RefusedError):
-    """A run is active in the lane."""
+    """A run is active in the lane, or it is held.
 
-    def __init__(self, *, session_id: str, branch_id: str, run_id: str) -> None:
+    Attributes:
+        session_id: With `branch_id`, the lane.
+        branch_id: The branch.
+        run_id: The run, or the hold.
+        worker: Who has it; empty if nobody does.
+    """
+
+    def __init__(
+        self, *, session_id: str, branch_id: str, run_id: str, worker: str = "", held: bool = False
+    ) -> None:
         self.session_id = session_id
         self.branch_id = branch_id
         self.run_id = run_id
+        self.worker = worker
+        lane = f"branch {branch_id!r} of session {session_id!r}"
         super().__init__(
-            f"run {run_id} is active in branch {branch_id!r} of session {session_id!r}; wait for "
-            "it, or abort it"
+            f"{lane} is {_held_by(worker)}; wait until it lets go, or steal the lane"
+            if held
+            else f"run {run_id} is active in {lane}; wait for it, or abort it"
         )
 
 
 class UnfinishedRunError(RefusedError):
-    """A run is open at this record: no branch can begin there."""
+    """A run is open at this record: no branch can begin there, and none can follow it."""
 
-    def __init__(self, *, session_id: str, record_id: str, run_id: str) -> None:
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        record_id: str,
+        run_id: str,
+        advice: str = "choose a record at which it has ended or not begun",
+    ) -> None:
         self.session_id = session_id
         self.record_id = record_id
         self.run_id = run_id
         super().__init__(
-            f"run {run_id} is open at record {record_id} of session {session_id!r}; choose a "
-            "record at which it has ended or not begun"
+            f"run {run_id} is open at record {record_id} of session {session_id!r}; {advice}"
         )
 
 
@@ -172,15 +190,32 @@ class SessionLockTimeoutError(RefusedError, TimeoutError):
     """The lane was not free in time."""
 
     def __init__(
-        self, *, session_id: str, branch_id: str, timeout: float, run_id: str, worker: str
+        self,
+        *,
+        session_id: str,
+        branch_id: str,
+        timeout: float,
+        run_id: str,
+        worker: str,
+        held: bool,
     ) -> None:
         self.session_id = session_id
         self.branch_id = branch_id
         self.timeout = timeout
         self.run_id = run_id
         self.worker = worker
-        holder = f"run {run_id} of {worker}" if worker else f"run {run_id}, which nobody holds yet,"
+        if held:
+            why, advice = f"it is {_held_by(worker)}", "steal the lane"
+        else:
+            run = (
+                f"run {run_id} of {worker}" if worker else f"run {run_id}, which nobody holds yet,"
+            )
+            why, advice = f"{run} is active in it", "abort it"
         super().__init__(
             f"branch {branch_id!r} of session {session_id!r} was not free within {timeout:g} s: "
-            f"{holder} is active in it; nothing was done. Wait longer, or abort it"
+            f"{why}; nothing was done. Wait longer, or {advice}"
         )
+
+
+def _held_by(holder: str) -> str:
+    return f"held by {holder}" if holder else "held, and its holder has not taken it yet"

@@ -55,11 +55,17 @@ class NotFoundError(RunlaneError, LookupError):
 
 
 class UnknownRunError(NotFoundError):
-    """No run has this id under this prefix."""
+    """No run has this id under this prefix, or in the session."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        *,
+        place: str = "in this deployment: check the id and RUNLANE_PREFIX; or it ended longer ago "
+        "than RUNLANE_KEEP_RUNS_S, or its session was deleted",
+    ) -> None:
         self.run_id = run_id
-        super().__init__(f"no run {run_id!r} in this deployment; check the id and RUNLANE_PREFIX")
+        super().__init__(f"no run {run_id!r} {place}")
 
 
 class UnknownSessionError(NotFoundError):
@@ -78,20 +84,23 @@ class UnknownBranchError(NotFoundError):
         self.branch_id = branch_id
         names = ", ".join(sorted({"main", *known} - {"@control"}))
         super().__init__(
-            f"session {session_id!r} has no branch {branch_id!r} (it has: {names}); nothing was "
-            "stored. fork() makes one"
+            f"session {session_id!r} has no branch {branch_id!r} (it has: {names}); make it by "
+            "fork()"
         )
 
 
 class UnknownRecordError(NotFoundError):
-    """The session has no record with this id."""
+    """No branch of the session has a record with this id."""
 
-    def __init__(self, session_id: str, record_id: str) -> None:
+    def __init__(self, session_id: str, record_id: str, *, control: bool = False) -> None:
         self.session_id = session_id
         self.record_id = record_id
         super().__init__(
-            f"session {session_id!r} has no record {record_id!r}; use the record_id of a record, "
-            "or the cursor of an event"
+            f"record {record_id} of session {session_id!r} is of the control chain: no branch "
+            "leads through it; use a record of a branch"
+            if control
+            else f"session {session_id!r} has no record {record_id!r}; use the record_id of a "
+            "record, or the cursor of an event"
         )
 
 

@@ -14,7 +14,7 @@ ARGV[7] fence               that it holds; "" while it waits
 
 Returns {code, ...}
   OK              fence, head of the branch or "": the lane is held for another lease
-  WAITING         run_id that is active in the lane, who holds that one or ""
+  WAITING         run_id that is active in the lane, who holds that one or "", its intent
   FENCED          fence held now: the lane was taken away, or has gone on after a long silence
   UNKNOWN_SESSION 0
   UNKNOWN_BRANCH  names of the branches
@@ -64,7 +64,7 @@ if lane.active ~= run_id then
   lane = read_lane(session, branch)
 end
 if lane.active ~= run_id then
-  return { 'WAITING', lane.active, redis.call('HGET', key('run', lane.active), 'worker') or '' }
+  return { 'WAITING', lane.active, unpack(active_run(lane)) }
 end
 
 local fence = lane.fence

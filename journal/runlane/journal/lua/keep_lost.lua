@@ -31,10 +31,12 @@ Returns {code, ...}
 --- @include journal
 local session, branch = ARGV[1], ARGV[2]
 local lane, refused = read_lane(session, branch)
-refused = refused or refuse_closed(session)
+if refused then return refused end
+local last = redis.call('HMGET', lane.name, 'request', 'reply')
+if last[1] == ARGV[4] then return { 'DUP', last[2] } end
+refused = refuse_closed(session)
 if refused then return refused end
 local found = redis.call('HGET', key('heads', session), branch)
-if found and redis.call('HGET', lane.name, 'request') == ARGV[4] then return { 'DUP', found } end
 if found then return { 'BRANCH_EXISTS', found } end
 local deleted = tonumber(redis.call('HGET', root .. ':deleted', session) or '0')
 if deleted >= tonumber(ARGV[7]) then return { 'DELETED', deleted } end
@@ -48,7 +50,7 @@ redis.call('HSETNX', key('s', session), 'agent', ARGV[6])
 redis.call('HSETNX', key('s', session), 'created_ms', now)
 redis.call('ZADD', root .. ':sessions', 'NX', now, session)
 redis.call('HSET', key('jumps', session), ids.branch_created, ARGV[5])
-redis.call('HSET', lane.name, 'schema', LANE_SCHEMA, 'request', ARGV[4])
+redis.call('HSET', lane.name, 'schema', LANE_SCHEMA, 'request', ARGV[4], 'reply', head)
 if ARGV[8] ~= '' then redis.call('HSET', lane.name, 'last_run', ARGV[8], 'last_stop', ARGV[9]) end
 note_checkpoint(lane, session, ids, now)
 return { 'OK', head }

@@ -16,7 +16,7 @@ Returns {code, ...}
   OK              record id of branch_promoted, the new head of main
   DUP             the same: this very request was carried out before
   CONFLICT        head of main
-  LANE_BUSY       run_id that is active in main
+  LANE_BUSY       run_id that is active in main, who holds that one or "", its intent
   UNKNOWN_SESSION 0
   SESSION_CLOSED  why: deleting or importing
   NEWER_SCHEMA    schema of the lane
@@ -33,7 +33,7 @@ if refused then return refused end
 if redis.call('EXISTS', key('s', session)) == 0 then return { 'UNKNOWN_SESSION', 0 } end
 local found = redis.call('HGET', key('heads', session), 'main') or ''
 if found ~= ARGV[2] then return { 'CONFLICT', found } end
-if lane.active ~= '' then return { 'LANE_BUSY', lane.active } end
+if lane.active ~= '' then return { 'LANE_BUSY', lane.active, unpack(active_run(lane)) } end
 
 local head = add_own_record(session, 'main', 'branch_promoted', ARGV[4], now_ms(), ARGV[3])
 redis.call('HDEL', lane.name, 'checkpoint', 'last_run', 'last_stop')

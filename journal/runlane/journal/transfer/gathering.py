@@ -2,7 +2,7 @@
 
 from runlane.journal.transfer.ancestry import Ancestry, NamesOnPaths
 from runlane.journal.transfer.imported import ImportedRecord
-from runlane.journal.transfer.names import derived_uuid, run_id_of
+from runlane.journal.transfer.names import derived_uuid, is_uuid, run_id_of
 from runlane.journal.wire.records import AnyBody
 
 
@@ -13,6 +13,7 @@ class Gathering:
         entries: Its records.
         runs: Runs that began.
         closed_runs: Runs that the import ended.
+        renamed_runs: Runs that began and have another id here.
         left_out: Parts of messages that were left out.
     """
 
@@ -20,6 +21,7 @@ class Gathering:
         self.entries: list[ImportedRecord] = []
         self.runs = 0
         self.closed_runs = 0
+        self.renamed_runs = 0
         self.left_out = 0
         self._used: set[str] = set()
         self._runs = NamesOnPaths(ancestry)
@@ -34,13 +36,14 @@ class Gathering:
     def begin_run(self, file_id: str, node: int) -> str:
         """Note that a run begins; return its id here, which no other run of the import has.
 
-        A file may use an id again on another branch or behind a checkpoint.
+        A file may use an id again on another branch or behind a checkpoint, or one that is none
+        here.
         """
-        run_id = run_id_of(file_id)
-        if run_id in self._used:
-            run_id = run_id_of(derived_uuid(file_id, str(node)))
+        plain = run_id_of(file_id)
+        run_id = run_id_of(derived_uuid(file_id, str(node))) if plain in self._used else plain
         self.know_run(file_id, node, run_id)
         self.runs += 1
+        self.renamed_runs += run_id != plain or not (plain == file_id or is_uuid(file_id))
         return run_id
 
     def know_run(self, file_id: str, node: int, run_id: str) -> None:

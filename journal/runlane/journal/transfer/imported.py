@@ -28,6 +28,7 @@ class ImportReport(Struct, frozen=True, kw_only=True):
         branches: Branches, `main` included.
         runs: Runs that began in records of the file.
         closed_runs: Those among them that the file leaves unfinished, and the import closes.
+        renamed_runs: Runs whose ids are none here or are there twice, and became others.
         torn: Whether the last line was incomplete, and left out.
         left_out: Parts of messages that a transcript here cannot hold: images, files, results of
             tool calls that nobody made.
@@ -38,6 +39,7 @@ class ImportReport(Struct, frozen=True, kw_only=True):
     branches: int = 1
     runs: int = 0
     closed_runs: int = 0
+    renamed_runs: int = 0
     torn: bool = False
     left_out: int = 0
     renamed_branches: dict[str, str] = {}

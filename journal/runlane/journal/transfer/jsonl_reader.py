@@ -96,6 +96,7 @@ class _Reader:
                 branches=len(self._branches),
                 runs=gathering.runs,
                 closed_runs=gathering.closed_runs,
+                renamed_runs=gathering.renamed_runs,
                 torn=torn,
                 left_out=gathering.left_out,
                 renamed_branches={

@@ -13,11 +13,22 @@ def journal_file_name(session_id: str) -> str:
 
 
 def run_id_of(file_id: str) -> str:
-    """Return a UUID in its canonical form, and anything else as it is."""
-    try:
+    """Return a UUID in its canonical form, another id as it is, and a UUID for any other name."""
+    if is_uuid(file_id):
         return check_run_id(file_id)
+    try:
+        return check_id("run id", file_id)
     except InvalidInputError:
-        return file_id
+        return check_run_id(derived_uuid(file_id))
+
+
+def is_uuid(file_id: str) -> bool:
+    """Return whether an id is a UUID, in whatever form."""
+    try:
+        check_run_id(file_id)
+    except InvalidInputError:
+        return False
+    return True
 
 
 def branch_id_of(file_name: str) -> str:

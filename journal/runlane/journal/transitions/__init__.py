@@ -11,6 +11,7 @@ from runlane.journal.transitions.delete_rest import delete_rest
 from runlane.journal.transitions.delete_runs import delete_runs
 from runlane.journal.transitions.delete_session import Deletion, delete_session
 from runlane.journal.transitions.drop_dead import drop_dead
+from runlane.journal.transitions.drop_import import drop_import
 from runlane.journal.transitions.drop_orphans import drop_orphans
 from runlane.journal.transitions.finish import Finished, finish
 from runlane.journal.transitions.finish_import import ImportedBranch, finish_import
@@ -53,6 +54,7 @@ __all__ = [
     "delete_runs",
     "delete_session",
     "drop_dead",
+    "drop_import",
     "drop_orphans",
     "finish",
     "finish_import",

@@ -53,10 +53,12 @@ class Ahead(Struct, frozen=True):
     Attributes:
         run_id: The run, or hold, that is active in it.
         worker: Who holds that one; empty if nobody does.
+        held: Whether it is a hold.
     """
 
     run_id: str
     worker: str
+    held: bool = False
 
 
 async def hold(
@@ -101,7 +103,8 @@ async def hold(
             )
             return Held(lease, rest[1].decode())
         case b"WAITING":
-            return Ahead(rest[0].decode(), rest[1].decode())
+            run_id, worker, intent = (word.decode() for word in rest)
+            return Ahead(run_id, worker, held=intent == "hold")
         case b"FENCED":
             raise SessionFencedError(run_id=place.run_id, fence=fence, fence_held=rest[0].decode())
         case b"UNKNOWN_SESSION":

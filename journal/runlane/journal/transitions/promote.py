@@ -24,7 +24,7 @@ async def promote(
 
     Raises:
         SessionConflictError: `main` has another head.
-        LaneBusyError: A run is active in `main`.
+        LaneBusyError: A run is active in `main`, or it is held.
         UnknownSessionError: There is no such session.
         SessionClosedError: It is being deleted or imported.
         ServerUnavailableError: The server is away.
@@ -52,5 +52,12 @@ async def promote(
             head_found=rest[0].decode(),
         )
     if code == b"LANE_BUSY":
-        raise LaneBusyError(session_id=session_id, branch_id=MAIN_BRANCH, run_id=rest[0].decode())
+        run_id, worker, intent = (word.decode() for word in rest)
+        raise LaneBusyError(
+            session_id=session_id,
+            branch_id=MAIN_BRANCH,
+            run_id=run_id,
+            worker=worker,
+            held=intent == "hold",
+        )
     raise branch_refusal(code, rest, session_id)

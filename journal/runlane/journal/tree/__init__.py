@@ -1,6 +1,7 @@
 """The tree of a session: branches that go on from any of its records."""
 
 from runlane.journal.tree.acts import SessionRetry, follow, fork, prepare_retry
+from runlane.journal.tree.vanishing import unless_gone
 from runlane.journal.tree.views import (
     BranchInfo,
     SessionCheckout,
@@ -19,4 +20,5 @@ __all__ = [
     "list_branches",
     "prepare_retry",
     "read_head",
+    "unless_gone",
 ]

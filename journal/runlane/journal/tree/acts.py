@@ -6,9 +6,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from runlane.journal.errors import (
+    InvalidInputError,
     RetryRejectedError,
     UnfinishedRunError,
-    UnknownBranchError,
     UnknownRunError,
 )
 from runlane.journal.ids import MAIN_BRANCH
@@ -16,6 +16,7 @@ from runlane.journal.partition import Partition
 from runlane.journal.path import read_path
 from runlane.journal.projection import Projection
 from runlane.journal.transitions import create_branch, promote
+from runlane.journal.tree.vanishing import unless_gone
 from runlane.journal.tree.views import check_ancestor, find_record, read_head
 from runlane.journal.wire.records import Record, RunContinued, RunStarted
 from runlane.journal.wire.tree import BranchIntent, Jump
@@ -62,15 +63,18 @@ async def fork(
         UnfinishedRunError: A run is open at the record.
         BranchExistsError: The name is taken.
         SessionClosedError: The session is being deleted or imported.
+        RecordMissingError: The journal lacks a record that it leads to.
         UndecodableError: The journal is damaged or of a newer version.
+        ArchiveError: Archived records cannot be read.
         ServerUnavailableError: The server is away.
     """
-    base = await read_head(partition, session_id, source)
-    if record_id is not None:
-        await check_ancestor(partition, session_id, record_id, source, base)
-        base = record_id
-    base, projection = await _finished(partition, session_id, base, exact=record_id is not None)
-    jump = await _jump(partition, session_id, base, source, intent, name)
+    async with unless_gone(partition, session_id):
+        base = await read_head(partition, session_id, source)
+        if record_id is not None:
+            await check_ancestor(partition, session_id, record_id, source, base)
+            base = record_id
+        base, projection = await _finished(partition, session_id, base, exact=record_id is not None)
+        jump = await _jump(partition, session_id, base, source, intent, name)
     await create_branch(partition, session_id, jump, last_run=projection.last_run)
     return jump.branch_id
 
@@ -95,27 +99,26 @@ async def prepare_retry(
     Raises:
         UnknownSessionError: There is no such session.
         UnknownBranchError: It has no such branch.
-        UnknownRunError: The branch has no such run.
+        UnknownRunError: The branch has no such run, or the run is of another session.
         RetryRejectedError: The run has not begun, or continued another one.
         BranchExistsError: The name is taken.
         SessionClosedError: The session is being deleted or imported.
+        RecordMissingError: The journal lacks a record before the run.
         UndecodableError: The journal is damaged or of a newer version.
+        ArchiveError: Archived records cannot be read.
         ServerUnavailableError: The server is away.
     """
-    begin = await _begin_of(partition, session_id, run_id, branch_id)
-    if not isinstance(begin.body, RunStarted):
-        raise RetryRejectedError(
-            session_id=session_id, run_id=run_id, reason="it continued another run, without a task"
-        )
-    _, projection = await _finished(partition, session_id, begin.parent_id, exact=True)
-    jump = await _jump(
-        partition,
-        session_id,
-        begin.parent_id,
-        begin.branch_id,
-        BranchIntent.RETRY,
-        name,
-    )
+    async with unless_gone(partition, session_id):
+        begin = await _begin_of(partition, session_id, run_id, branch_id)
+        if not isinstance(begin.body, RunStarted):
+            raise RetryRejectedError(
+                session_id=session_id,
+                run_id=run_id,
+                reason="it continued another run, without a task",
+            )
+        base = begin.parent_id
+        _, projection = await _finished(partition, session_id, base, exact=True)
+        jump = await _jump(partition, session_id, base, begin.branch_id, BranchIntent.RETRY, name)
     jump = replace(jump, retried_run_id=run_id)
     await create_branch(partition, session_id, jump, last_run=projection.last_run)
     return SessionRetry(
@@ -128,18 +131,31 @@ async def follow(partition: Partition, session_id: str, source: str) -> str:
 
     Raises:
         UnknownSessionError: There is no such session.
-        UnknownBranchError: It has no such branch, or the branch is `main`.
-        LaneBusyError: A run is active in `main`.
+        InvalidInputError: The branch is `main`.
+        UnknownBranchError: It has no such branch.
+        LaneBusyError: A run is active in `main`, or it is held.
         UnfinishedRunError: A run is open on the branch.
         SessionConflictError: `main` moved meanwhile.
         SessionClosedError: The session is being deleted or imported.
+        RecordMissingError: The journal lacks a record of the branch.
+        UndecodableError: The journal is damaged or of a newer version.
+        ArchiveError: Archived records cannot be read.
         ServerUnavailableError: The server is away.
     """
     if source == MAIN_BRANCH:
-        raise UnknownBranchError(session_id, "another than main")
-    previous = await read_head(partition, session_id, MAIN_BRANCH)
-    base = await read_head(partition, session_id, source)
-    base, projection = await _finished(partition, session_id, base, exact=True)
+        raise InvalidInputError("main cannot follow itself; name the branch that it is to follow")
+    async with unless_gone(partition, session_id):
+        previous = await read_head(partition, session_id, MAIN_BRANCH)
+        base = await read_head(partition, session_id, source)
+        projection = (await read_path(partition, session_id, base)).project()
+    run = projection.open_run
+    if run is not None:
+        raise UnfinishedRunError(
+            session_id=session_id,
+            record_id=base,
+            run_id=run.run_id,
+            advice=f"main can follow branch {source!r} once it has ended: wait for it, or abort it",
+        )
     jump = Jump(
         branch_id=MAIN_BRANCH,
         base_id=base,
@@ -197,4 +213,10 @@ async def _begin_of(partition: Partition, session_id: str, run_id: str, branch_i
             if isinstance(body, RunStarted | RunContinued) and body.run_id == run_id:
                 return record
         wanted = path.records[0].parent_id
-    raise UnknownRunError(run_id)
+    place = f"on branch {branch_id!r} of session {session_id!r}; "
+    raise UnknownRunError(
+        run_id,
+        place=f"{place}check the id, or name the branch that it lies on"
+        if session is None
+        else f"{place}it is one of session {session.decode()!r}",
+    )

@@ -12,6 +12,7 @@ from runlane.journal.ids import MAIN_BRANCH
 from runlane.journal.partition import Partition
 from runlane.journal.path import read_path
 from runlane.journal.reader import read_record
+from runlane.journal.tree.vanishing import unless_gone
 from runlane.journal.wire.codec import decode_jump
 from runlane.journal.wire.messages import ContextMessage
 from runlane.journal.wire.records import CONTROL_BRANCH, Record
@@ -108,14 +109,18 @@ async def check_out(
     Raises:
         UnknownSessionError: There is no such session.
         UnknownBranchError: It has no such branch.
-        UnknownRecordError: It has no such record.
+        UnknownRecordError: No branch has such a record.
+        SessionClosedError: The session is being deleted.
+        RecordMissingError: The journal lacks a record that it leads to.
         UndecodableError: The journal is damaged or of a newer version.
+        ArchiveError: Archived records cannot be read.
         ServerUnavailableError: The server is away.
     """
-    head = await read_head(partition, session_id, branch_id)
-    if record_id is not None:
-        head = (await find_record(partition, session_id, record_id)).record_id
-    projection = (await read_path(partition, session_id, head)).project()
+    async with unless_gone(partition, session_id):
+        head = await read_head(partition, session_id, branch_id)
+        if record_id is not None:
+            head = (await find_record(partition, session_id, record_id)).record_id
+        projection = (await read_path(partition, session_id, head)).project()
     return SessionCheckout(
         session_id=session_id,
         branch_id=branch_id,
@@ -161,13 +166,15 @@ async def find_record(partition: Partition, session_id: str, record_id: str) -> 
     """Return a record of any branch.
 
     Raises:
-        UnknownRecordError: The session has no such record.
+        UnknownRecordError: No branch has such a record.
         UndecodableError: It is damaged or of a newer version.
+        ArchiveError: It is archived and cannot be read.
         ServerUnavailableError: The server is away.
     """
     record = await read_record(partition, session_id, record_id)
-    if record is None or record.branch_id == CONTROL_BRANCH:
-        raise UnknownRecordError(session_id, record_id)
+    control = record is not None and record.branch_id == CONTROL_BRANCH
+    if record is None or control:
+        raise UnknownRecordError(session_id, record_id, control=control)
     return record
 
 

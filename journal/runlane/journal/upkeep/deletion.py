@@ -1,5 +1,6 @@
 """Delete a session with all that is kept of it; it may be stopped at any point, and begun again."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from typing import Final
@@ -21,6 +22,7 @@ from runlane.journal.wire.records import RunQueued
 from runlane.journal.wire.versions import plain_name
 
 _AT_ONCE: Final = 20
+_SCANNED_AT_ONCE: Final = 500
 
 
 async def delete(
@@ -153,9 +155,30 @@ async def _runs(
                 session_id, segment.decode(), from_revision=upto, count=PAGE
             )
         except (ArchiveMissingError, ArchiveDamagedError):
-            return  # they were removed before; what else was lost names runs that expire
+            async for run_ids in _runs_by_name(partition, session_id):
+                yield run_ids
+            return
         yield _run_ids(entries)
         upto = entries[-1].revision - 1 if entries else 0
+
+
+async def _runs_by_name(partition: Partition, session_id: str) -> AsyncGenerator[list[str], None]:
+    """Yield the ids of the session's runs where records are gone: by all runs that there are."""
+    keys, cursor = partition.keys, b"0"
+    while True:
+        cursor, names = await partition.call(
+            "SCAN", cursor, "MATCH", keys.run("*"), "COUNT", _SCANNED_AT_ONCE
+        )
+        sessions: list[bytes | None] = await asyncio.gather(
+            *(partition.call("HGET", name, "session") for name in names)
+        )
+        yield [
+            name.decode().removeprefix(keys.run(""))
+            for name, session in zip(names, sessions, strict=True)
+            if session == session_id.encode()
+        ]
+        if cursor == b"0":
+            return
 
 
 def _run_ids(entries: Iterable[Entry]) -> list[str]:

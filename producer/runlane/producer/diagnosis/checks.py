@@ -48,6 +48,7 @@ def check(facts: Facts, verdict: Verdict) -> list[Finding]:
         *_durability(facts, verdict),
         *_server(facts),
         *_memory(facts),
+        *_archive(facts),
         *_streams(facts),
         *_subscribers(facts),
         *_replication(facts),
@@ -112,8 +113,9 @@ def _memory(facts: Facts) -> Iterator[Finding]:
             "CONFIG SET maxmemory-policy noeviction, and in the configuration file",
         )
     elif facts.limit_bytes and facts.used_bytes > FILL_MAX * facts.limit_bytes:
+        full = facts.used_bytes > facts.limit_bytes
         yield Finding(
-            Status.WARNING,
+            Status.ERROR if full else Status.WARNING,
             "memory",
             f"{facts.used_bytes / facts.limit_bytes:.0%} of maxmemory are in use; a full server "
             "refuses new runs and records",
@@ -121,7 +123,12 @@ def _memory(facts: Facts) -> Iterator[Finding]:
         )
     else:
         yield Finding(Status.OK, "memory", "nothing is evicted (noeviction)")
-    if facts.archive is None:
+
+
+def _archive(facts: Facts) -> Iterator[Finding]:
+    if facts.archive_fault is not None:
+        yield Finding(Status.ERROR, "archive", facts.archive_fault)
+    elif facts.archive is None:
         yield Finding(Status.OK, "archive", "off: all records stay in the server (RUNLANE_ARCHIVE)")
     else:
         yield Finding(
@@ -169,6 +176,15 @@ def _subscribers(facts: Facts) -> Iterator[Finding]:
 
 
 def _replication(facts: Facts) -> Iterator[Finding]:
+    needed = int(facts.setting("min-replicas-to-write") or 0)
+    if needed > facts.online:
+        yield Finding(
+            Status.ERROR,
+            "replication",
+            f"min-replicas-to-write is {needed}, and {facts.online} are in step: the server "
+            "refuses every write",
+            "bring the replicas back, or lower min-replicas-to-write",
+        )
     for replica in facts.replicas:
         if not replica.online:
             yield Finding(

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 from redis.exceptions import RedisError, ResponseError
 
 from runlane.journal import sentinel
+from runlane.journal.archive import Archive, open_store
+from runlane.journal.errors import ArchiveError
+from runlane.journal.ownership import check_archive
 from runlane.journal.partition import Partition
 from runlane.journal.settings import Settings
 from runlane.producer.diagnosis.facts import Facts, ReplicaFacts, SentinelFacts
@@ -22,6 +25,7 @@ CONFIG_NAMES: Final = (
     "save",
     "stream-node-max-bytes",
 )
+ARCHIVE_DEADLINE_S: Final = 3.0
 HELLO: Final = "__sentinel__:hello"
 """Each Sentinel listens to this channel of the servers that it watches."""
 
@@ -30,11 +34,19 @@ async def examine(url: str, settings: Settings) -> Facts:
     """Return what can be seen of a server.
 
     Raises:
-        InvalidInputError: The URL is none.
+        InvalidInputError: The URL, or that of the archive, is none.
         ServerUnavailableError: The server, or every Sentinel, is away.
         ServerUnsuitableError: It refuses the credentials, or what every user of runlane needs.
     """
-    partition = Partition(url, prefix=settings.prefix, retry_s=settings.retry_s)
+    archive = settings.archive and Archive(
+        open_store(settings.archive), deadline_s=ARCHIVE_DEADLINE_S
+    )
+    partition = Partition(
+        url,
+        prefix=settings.prefix,
+        retry_s=settings.retry_s,
+        archive=archive or None,
+    )
     try:
         info = _fields(await partition.call("INFO"))
         asked_at = time.time()
@@ -46,6 +58,7 @@ async def examine(url: str, settings: Settings) -> Facts:
             prefix=settings.prefix,
             durability=settings.durability,
             archive=settings.archive and without_credentials(settings.archive),
+            archive_fault=await _archive_fault(partition),
             version=_version(info),
             redis_version=info["redis_version"],
             mode=info.get("redis_mode", "standalone"),
@@ -106,6 +119,14 @@ def _replicas(info: Mapping[str, str]) -> tuple[ReplicaFacts, ...]:
                 )
             )
     return tuple(found)
+
+
+async def _archive_fault(partition: Partition) -> str | None:
+    try:
+        await check_archive(partition)
+    except ArchiveError as error:
+        return str(error)
+    return None
 
 
 async def _config(partition: Partition) -> dict[str, str] | None:

@@ -51,6 +51,7 @@ class Facts(Struct, frozen=True, kw_only=True):
         prefix: The deployment.
         durability: The level that is asked for.
         archive: Where older records go, without credentials; None if all of them stay.
+        archive_fault: Why that is not the archive of this deployment; None if nothing is wrong.
         version: For example "valkey 9.1.2"; Valkey also says which Redis it is like.
         redis_version: That Redis, or the server itself.
         mode: `standalone`, `cluster` or `sentinel`.
@@ -75,6 +76,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     prefix: str
     durability: Durability
     archive: str | None
+    archive_fault: str | None = None
     version: str
     redis_version: str
     mode: str

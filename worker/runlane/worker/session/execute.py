@@ -126,7 +126,7 @@ async def _read_path(
     partition: Partition, held: HeldLease, head: str, entries: list[Entry]
 ) -> Path:
     """Read the path to the head; an archive that is away is waited for while the run is held."""
-    delay = 0.1
+    delay, said = 0.1, ""
     while True:
         try:
             return await read_path(partition, held.lease.session_id, head, entries=entries)
@@ -135,7 +135,9 @@ async def _read_path(
         except ArchiveError as error:
             if held.draining.is_set():
                 raise HandBackSignal from error
-            logger.warning("waiting_for_archive", run_id=held.lease.run_id, error=str(error))
+            if str(error) != said:
+                said = str(error)
+                logger.warning("waiting_for_archive", run_id=held.lease.run_id, error=said)
         held.check()
         await asyncio.sleep(delay)
         delay = min(2 * delay, ARCHIVE_RETRY_MAX_S)

@@ -24,6 +24,12 @@ local function read_lane(session, branch)
   return { name = name, active = fields[2] or '', fence = fields[3] or '' }, nil
 end
 
+-- What stands in the way of others: who holds the active run of a lane, and its intent.
+local function active_run(lane)
+  local fields = redis.call('HMGET', key('run', lane.active), 'worker', 'intent')
+  return { fields[1] or '', fields[2] or '' }
+end
+
 -- A session that is being deleted or imported takes no new work.
 local function refuse_closed(session)
   local state = redis.call('HGET', key('s', session), 'state')

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, get_args
+from typing import BinaryIO, TextIO, TypeVar, get_args
 
 import click
 import msgspec
@@ -37,7 +37,7 @@ def export(session: str, file: str, connection: Connection) -> None:
     The file is a journal that EJAgent Core 0.6 loads, and `runlane sessions import` too. It holds
     what is in the session now; runs may go on meanwhile.
     """
-    target = sys.stdout.buffer if file == "-" else file
+    target = _standard(sys.stdout, "output") if file == "-" else file
     report = _move(
         connection,
         session,
@@ -85,7 +85,7 @@ def import_(
     The whole file is checked before anything is stored; nobody sees the session before it is
     complete.
     """
-    source = sys.stdin.buffer if file == "-" else file
+    source = _standard(sys.stdin, "input") if file == "-" else file
     report = _move(
         connection,
         session,
@@ -99,6 +99,12 @@ def import_(
         click.echo(msgspec.json.encode({"session_id": session, **msgspec.structs.asdict(report)}))
     else:
         _describe(report)
+
+
+def _standard(stream: TextIO | None, name: str) -> BinaryIO:
+    if stream is None:
+        raise InvalidInputError(f"standard {name} is closed; name a file in the place of -")
+    return stream.buffer
 
 
 def _move(
@@ -127,6 +133,11 @@ def _describe(report: ImportReport) -> None:
         note("the last line is incomplete: it was left out")
     if report.closed_runs:
         note(f"unfinished runs that were ended as worker_lost: {report.closed_runs}")
+    if report.renamed_runs:
+        note(
+            f"runs whose ids are none here or are there twice, and became others: "
+            f"{report.renamed_runs}"
+        )
     if report.left_out:
         note(f"parts of messages that no transcript here can hold, left out: {report.left_out}")
     for old, new in report.renamed_branches.items():

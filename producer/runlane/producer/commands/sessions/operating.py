@@ -68,5 +68,5 @@ async def _steal(
 ) -> ControlReceipt:
     async with connection.client() as client:
         session = client.session(session_id, branch=branch)
-        await session.status()
+        await session.head()
         return await session.steal(reason)
