@@ -17,6 +17,7 @@ from runlane.journal.server import Server
 from runlane.journal.transitions import (
     ImportedBranch,
     StagedRecord,
+    drop_import,
     finish_import,
     import_records,
 )
@@ -274,3 +275,19 @@ async def test_a_restart_in_the_middle_does_no_harm(own_server: Server) -> None:
         await importing.finish()
         assert [record.record_id for record in await driver.records()] == importing.ids
         await driver.check()
+
+
+async def test_an_import_that_is_given_up_leaves_the_name_free(driver: Driver) -> None:
+    given_up = Import(driver)
+    await given_up.run("r1")
+    await drop_import(driver.partition, "s", "t")
+    assert driver.last.code == "OK"
+    assert [name for name in await driver.dump() if ":s" in name and name.endswith(":s")] == []
+    again = Import(driver, "other")
+    await again.run("r2")
+    await drop_import(driver.partition, "s", "t")
+    assert driver.last.code == "LOST"
+    await again.finish()
+    async with driver.unchanged():
+        await drop_import(driver.partition, "s", "other")
+    await driver.check()
