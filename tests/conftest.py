@@ -28,6 +28,7 @@ settings.register_profile(
 settings.load_profile("runlane")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With -n, one process runs all tests of a folder: some look at what the others reached."""
     for item in items:
