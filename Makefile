@@ -19,7 +19,7 @@ test: $(INSTALLED) ## Run the tests, for example: make test ARGS="tests/server -
 	$(BIN)/pytest $(ARGS)
 
 check: static ## Lint, check types and architecture, then run all tests, two at a time
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2
 
 static: $(INSTALLED)
 	$(BIN)/ruff check

@@ -11,12 +11,11 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 from redis.asyncio import Redis
+from xdist.scheduler import LoadScopeScheduling
 
 from runlane.journal.link import client_for
 from runlane.journal.partition import Partition
 from runlane.journal.server import Server, find_binary, launch
-
-FOLDER = Path(__file__).parent
 
 # No test depends on the speed of the machine; where everything must pass, nothing is random.
 settings.register_profile(
@@ -28,12 +27,15 @@ settings.register_profile(
 settings.load_profile("runlane")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist leaves it untyped
     """With -n, one process runs all tests of a folder: some look at what the others reached."""
-    for item in items:
-        folder = item.path.relative_to(FOLDER).parts[0]
-        item.add_marker(pytest.mark.xdist_group(folder))
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.split("/")[1]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
+    return ByFolder(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
