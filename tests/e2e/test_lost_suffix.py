@@ -36,16 +36,21 @@ async def fleet(
         yield opened
 
 
+async def get_ahead_of_the_replica(servers: Failover, fleet: Fleet) -> None:
+    """Let the worker get from the first tool to the second, of which the replica hears nothing."""
+    await until(lambda: len(fleet.ledger.all("hold")) == 1, "the first tool has begun")
+    servers.cut()
+    fleet.open("one")
+    await until(lambda: len(fleet.ledger.all("hold")) == 2, "the second tool has begun")
+
+
 async def test_a_worker_that_holds_the_lane_appends_what_was_lost_again(
     servers: Failover, fleet: Fleet, client: Client
 ) -> None:
     worker = await fleet.start()
     session = client.session("s", agent="clerk")
     handle = await session.run(TWO_HOLDS)
-    await until(lambda: len(fleet.ledger.all("hold")) == 1, "the first tool has begun")
-    servers.cut()
-    fleet.open("one")
-    await until(lambda: len(fleet.ledger.all("hold")) == 2, "the second tool has begun")
+    await get_ahead_of_the_replica(servers, fleet)
     before = await Story.read(client, "s")
     servers.promote()
     fleet.open("two")
@@ -131,10 +136,7 @@ async def test_a_run_that_goes_on_elsewhere_ends_once_and_what_was_lost_stays_be
     loser = await fleet.start()
     session = client.session("s", agent="clerk")
     handle = await session.run(TWO_HOLDS)
-    await until(lambda: len(fleet.ledger.all("hold")) == 1, "the first tool has begun")
-    servers.cut()
-    fleet.open("one")
-    await until(lambda: len(fleet.ledger.all("hold")) == 2, "the second tool has begun")
+    await get_ahead_of_the_replica(servers, fleet)
     servers.promote()
     heir = await fleet.start()
     loser.stop()
@@ -164,10 +166,7 @@ async def test_a_worker_that_hands_a_run_back_gives_what_was_lost_with_it(
     leaving = await fleet.start(drain_timeout_s=0)
     session = client.session("s", agent="clerk")
     handle = await session.run(TWO_HOLDS)
-    await until(lambda: len(fleet.ledger.all("hold")) == 1, "the first tool has begun")
-    servers.cut()
-    fleet.open("one")
-    await until(lambda: len(fleet.ledger.all("hold")) == 2, "the second tool has begun")
+    await get_ahead_of_the_replica(servers, fleet)
     servers.promote()
     leaving.terminate()
     assert await leaving.ended() == 0

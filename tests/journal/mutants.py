@@ -166,10 +166,10 @@ MUTANTS: Final = (
     Mutant(
         "a branch is created twice", "if found or branch == 'main'", "if false", ("create_branch",)
     ),
-    Mutant("a branch begins at nothing", "now_ms(), ARGV[3])", "now_ms(), '')", ("create_branch",)),
-    Mutant("main goes on from nothing", "now_ms(), ARGV[3])", "now_ms(), '')", ("promote",)),
-    Mutant("a branch has no last run", "if ARGV[5] ~= ''", "if false", ("create_branch",)),
-    Mutant("a jump is not noted", "redis.call('HSET', key('jumps', session), head, ARGV[8])", ""),
+    Mutant("a branch begins at nothing", "now_ms(), base)", "now_ms(), '')", ("create_branch",)),
+    Mutant("main goes on from nothing", "now_ms(), base)", "now_ms(), '')", ("promote",)),
+    Mutant("a branch has no last run", "if last_run ~= ''", "if false", ("create_branch",)),
+    Mutant("a jump is not noted", "redis.call('HSET', key('jumps', session), head, jump)", ""),
     Mutant("promote takes any head", "found ~= ARGV[2]", "false", ("promote",)),
     Mutant("promote does not ask who is at work", "lane.active ~= ''", "false", ("promote",)),
     Mutant("main keeps its checkpoint", "'checkpoint', 'last_run'", "'last_run'", ("promote",)),

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 from hypothesis import Phase, Verbosity, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from tests.journal import test_reader
 from tests.journal.driving import Driver, open_driver
 from tests.journal.lane_machine import LaneMachine
@@ -157,6 +157,25 @@ def install(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(renew.__globals__, "load", mutant.load)
 
 
+def is_noticed_by(
+    machine: type[RuleBasedStateMachine], *, max_examples: int, stateful_step_count: int
+) -> None:
+    """Assert that a machine comes upon something wrong."""
+    with pytest.raises((AssertionError, pytest.fail.Exception, ExceptionGroup, RunlaneError)):
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=max_examples,
+                stateful_step_count=stateful_step_count,
+                phases=(Phase.generate,),
+                database=None,
+                derandomize=True,
+                report_multiple_bugs=False,
+                verbosity=Verbosity.quiet,
+            ),
+        )
+
+
 @pytest.mark.parametrize("says", NAMED_TESTS)
 async def test_a_broken_script_is_noticed_by_its_test(
     says: str, bundled_server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
@@ -181,16 +200,4 @@ def test_a_broken_script_is_noticed_by_the_lanes(
     class Machine(LaneMachine):
         url = bundled_server.url
 
-    with pytest.raises((AssertionError, ExceptionGroup, RunlaneError)):
-        run_state_machine_as_test(
-            Machine,
-            settings=settings(
-                max_examples=100,
-                stateful_step_count=50,
-                phases=(Phase.generate,),
-                database=None,
-                derandomize=True,
-                report_multiple_bugs=False,
-                verbosity=Verbosity.quiet,
-            ),
-        )
+    is_noticed_by(Machine, max_examples=100, stateful_step_count=50)

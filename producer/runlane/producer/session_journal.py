@@ -165,18 +165,7 @@ class SessionJournal:
             name: Of the new branch; None makes one up.
 
         Raises:
-            InvalidInputError: The record id or the name is malformed, or begins with `lost-`.
-            UnknownSessionError: There is no such session.
-            UnknownBranchError: It has no such branch.
-            UnknownRecordError: None of its branches has such a record.
-            NotAncestorError: The record does not lead to the head of this branch.
-            UnfinishedRunError: A run is open at the record.
-            BranchExistsError: The name is taken.
-            SessionClosedError: The session is being deleted or imported.
-            RecordMissingError: The journal lacks a record that it leads to.
-            UndecodableError: A record is damaged or of a newer version.
-            ArchiveError: Archived records cannot be read.
-            ServerUnavailableError: The server is away.
+            RunlaneError: As `fork` does.
         """
         return await self._fork(BranchIntent.ROLLBACK, check_record(record_id), name)
 

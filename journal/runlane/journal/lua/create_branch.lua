@@ -23,6 +23,7 @@ Returns {code, ...}
 ]]
 --- @include base
 --- @include journal
+--- @include jump
 local session, branch = ARGV[1], ARGV[2]
 local lane, refused = read_lane(session, branch)
 if refused then return refused end
@@ -34,8 +35,4 @@ if redis.call('EXISTS', key('s', session)) == 0 then return { 'UNKNOWN_SESSION',
 local found = redis.call('HGET', key('heads', session), branch)
 if found or branch == 'main' then return { 'BRANCH_EXISTS', found or '' } end
 
-local head = add_own_record(session, branch, 'branch_created', ARGV[4], now_ms(), ARGV[3])
-redis.call('HSET', key('jumps', session), head, ARGV[8])
-redis.call('HSET', lane.name, 'schema', LANE_SCHEMA, 'request', ARGV[7], 'reply', head)
-if ARGV[5] ~= '' then redis.call('HSET', lane.name, 'last_run', ARGV[5], 'last_stop', ARGV[6]) end
-return { 'OK', head }
+return { 'OK', add_jump(lane, session, branch, 'branch_created', ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]) }

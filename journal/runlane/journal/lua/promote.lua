@@ -23,6 +23,7 @@ Returns {code, ...}
 ]]
 --- @include base
 --- @include journal
+--- @include jump
 local session = ARGV[1]
 local lane, refused = read_lane(session, 'main')
 if refused then return refused end
@@ -35,9 +36,4 @@ local found = redis.call('HGET', key('heads', session), 'main') or ''
 if found ~= ARGV[2] then return { 'CONFLICT', found } end
 if lane.active ~= '' then return { 'LANE_BUSY', lane.active, unpack(active_run(lane)) } end
 
-local head = add_own_record(session, 'main', 'branch_promoted', ARGV[4], now_ms(), ARGV[3])
-redis.call('HDEL', lane.name, 'checkpoint', 'last_run', 'last_stop')
-redis.call('HSET', key('jumps', session), head, ARGV[8])
-redis.call('HSET', lane.name, 'schema', LANE_SCHEMA, 'request', ARGV[7], 'reply', head)
-if ARGV[5] ~= '' then redis.call('HSET', lane.name, 'last_run', ARGV[5], 'last_stop', ARGV[6]) end
-return { 'OK', head }
+return { 'OK', add_jump(lane, session, 'main', 'branch_promoted', ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]) }

@@ -11,7 +11,7 @@ from runlane.journal.errors import (
 from runlane.journal.ids import new_request_id
 from runlane.journal.partition import Partition
 from runlane.journal.wire.codec import encode_body
-from runlane.journal.wire.tree import BranchCreated, Jump, LastRun
+from runlane.journal.wire.tree import BranchCreated, BranchPromoted, Jump, LastRun
 
 
 async def create_branch(
@@ -43,17 +43,21 @@ async def create_branch(
         request_id,
         session_id,
         jump.branch_id,
-        jump.base_id,
-        encode_body(body)[1],
-        *(last_run.run_id, last_run.stop_reason) if last_run else ("", ""),
-        request_id,
-        msgspec.msgpack.encode(jump),
+        *jump_args(jump, body, last_run, request_id),
     )
     if code in (b"OK", b"DUP"):
         return str(rest[0].decode())
     if code == b"BRANCH_EXISTS":
         raise BranchExistsError(session_id=session_id, branch_id=jump.branch_id)
     raise branch_refusal(code, rest, session_id)
+
+
+def jump_args(
+    jump: Jump, body: BranchCreated | BranchPromoted, last_run: LastRun | None, request_id: str
+) -> list[str | bytes]:
+    """Return the arguments of a jump, as both scripts take them."""
+    last = (last_run.run_id, last_run.stop_reason) if last_run else ("", "")
+    return [jump.base_id, encode_body(body)[1], *last, request_id, msgspec.msgpack.encode(jump)]
 
 
 def branch_refusal(code: bytes, rest: list[bytes], session_id: str) -> RunlaneError:

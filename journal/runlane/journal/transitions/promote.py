@@ -1,12 +1,9 @@
 """`main` → goes on from another branch."""
 
-import msgspec
-
 from runlane.journal.errors import LaneBusyError, SessionConflictError
 from runlane.journal.ids import MAIN_BRANCH, new_request_id
 from runlane.journal.partition import Partition
-from runlane.journal.transitions.create_branch import branch_refusal
-from runlane.journal.wire.codec import encode_body
+from runlane.journal.transitions.create_branch import branch_refusal, jump_args
 from runlane.journal.wire.tree import BranchPromoted, Jump, LastRun
 
 
@@ -36,11 +33,7 @@ async def promote(
         request_id,
         session_id,
         head,
-        jump.base_id,
-        encode_body(body)[1],
-        *(last_run.run_id, last_run.stop_reason) if last_run else ("", ""),
-        request_id,
-        msgspec.msgpack.encode(jump),
+        *jump_args(jump, body, last_run, request_id),
     )
     if code in (b"OK", b"DUP"):
         return str(rest[0].decode())
