@@ -169,10 +169,11 @@ async def test_a_terminated_export_and_import_leave_nothing(
     await session.run("one")
     await worker.complete("yes")
     script = (
-        "import os, signal\n"
-        "from runlane.producer import cli, importing\n"
+        "import functools, os, signal\n"
+        "from runlane.producer import cli, exporting, importing\n"
         "from runlane.producer.commands.progress import Bar\n"
         "importing.PAGE_RECORDS = 5\n"
+        "exporting.read_page = functools.partial(exporting.read_page, count=2)\n"
         "def terminated(*_):\n"
         "    print(os.listdir())\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
@@ -187,8 +188,8 @@ async def test_a_terminated_export_and_import_leave_nothing(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        code, out, _ = await shell.end(process)
-        assert code == INTERRUPTED
+        code, out, err = await shell.end(process)
+        assert code == INTERRUPTED, err
         assert (re.search(r"'\.s1\.jsonl\.\w+\.part'", out) is not None) == (words[0] == "export")
     assert os.listdir(tmp_path) == []
     assert not await worker.partition.call("EXISTS", worker.partition.keys.session("new"))

@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from runlane.journal.wire.records import (
     Record,
 )
 from runlane.producer import Client, Session
+from runlane.producer.files import NewFile
 
 pytestmark = pytest.mark.usefixtures("sound")
 
@@ -101,3 +103,29 @@ async def test_an_unknown_session_makes_no_file(client: Client, tmp_path: Path) 
     with pytest.raises(UnknownSessionError):
         await client.session("nowhere").export_jsonl(tmp_path / "x")
     assert os.listdir(tmp_path) == []
+
+
+async def test_a_file_whose_writer_was_cancelled_at_its_end_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that brings it to its place goes on: abandoning it must not come in between."""
+    file = NewFile(tmp_path / "s1.jsonl")
+    file.write(b"all of it\n")
+    fsync, syncing, go_on = os.fsync, threading.Event(), threading.Event()
+
+    def slow_fsync(descriptor: int) -> None:
+        syncing.set()
+        go_on.wait(DEADLINE_S)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow_fsync)
+    finishing = asyncio.create_task(asyncio.to_thread(file.finish))
+    await asyncio.to_thread(syncing.wait, DEADLINE_S)
+    finishing.cancel()
+    abandoning = asyncio.create_task(asyncio.to_thread(file.abandon))
+    with pytest.raises(asyncio.CancelledError):
+        await finishing
+    go_on.set()
+    await abandoning
+    assert os.listdir(tmp_path) == ["s1.jsonl"]
+    assert (tmp_path / "s1.jsonl").read_bytes() == b"all of it\n"

@@ -3,6 +3,7 @@
 import codecs
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -57,7 +58,8 @@ class NewFile:
     """A file that is written: one at a path appears there only once it is complete.
 
     It is readable for its owner only, and takes the place of an older one. Unfinished, it stands
-    beside that place as `.<name>.<random>.part`. A device or a pipe is written to as it is.
+    beside that place as `.<name>.<random>.part`. A device or a pipe is written to as it is. It may
+    be abandoned from one thread while another, whose caller was cancelled, still works on it.
 
     Raises:
         OSError: It cannot be written; so do all methods.
@@ -65,6 +67,7 @@ class NewFile:
 
     def __init__(self, target: Place) -> None:
         self.size = 0
+        self._busy = threading.Lock()
         self._unfinished = ExitStack()
         self._place: tuple[str, Path] | None = None
         if not isinstance(target, str | Path):
@@ -82,18 +85,21 @@ class NewFile:
 
     def write(self, data: bytes) -> None:
         """Write further bytes."""
-        self._file.write(data)
-        self.size += len(data)
+        with self._busy:
+            self._file.write(data)
+            self.size += len(data)
 
     def finish(self) -> None:
         """Bring it to the disk, and a file at a path to its place."""
-        self._file.flush()
-        if self._place is not None:
-            os.fsync(self._file.fileno())
-            self._file.close()
-            os.replace(*self._place)
-            self._unfinished.pop_all()
+        with self._busy:
+            self._file.flush()
+            if self._place is not None:
+                os.fsync(self._file.fileno())
+                self._file.close()
+                os.replace(*self._place)
+                self._unfinished.pop_all()
 
     def abandon(self) -> None:
         """Remove what was not finished."""
-        self._unfinished.close()
+        with self._busy:
+            self._unfinished.close()
