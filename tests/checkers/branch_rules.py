@@ -11,7 +11,9 @@ from runlane.journal.ids import MAIN_BRANCH
 from runlane.journal.projection import Projection
 from runlane.journal.record_order import RecordOrderError
 from runlane.journal.wire.codec import chain_hash
-from runlane.journal.wire.records import CONTROL_BRANCH
+from runlane.journal.wire.content import blobs_in
+from runlane.journal.wire.messages import ToolMessage
+from runlane.journal.wire.records import CONTROL_BRANCH, ToolCompleted
 from runlane.journal.wire.tree import (
     BranchCreated,
     BranchIntent,
@@ -19,6 +21,7 @@ from runlane.journal.wire.tree import (
     Checkpoint,
     HistoryImported,
     Jump,
+    MessagesAppended,
 )
 
 JUMPS: Final = ("branch_created", "branch_promoted")
@@ -177,8 +180,7 @@ def blobs_are_counted(space: Keyspace) -> Iterator[str]:
     orphans = set(space.values["orphans"].get("", {}))
     for session, entries in space.logs.items():
         for entry in entries:
-            if (ref := getattr(entry.body, "full", None)) is not None:
-                named[f"{session}/{ref.digest}"] += 1
+            named.update({f"{session}/{digest}" for digest in _brought(entry.body)})
     for name in named.keys() - space.blobs.keys():
         yield f"blob {name}: is gone, and {named[name]} records name it"
     for name, fields in space.blobs.items():
@@ -192,6 +194,17 @@ def blobs_are_counted(space: Keyspace) -> Iterator[str]:
         yield f"blob {name}: is listed, and there is none"
     for name in space.blobs.keys() - listed:
         yield f"blob {name}: is not listed"
+
+
+def _brought(body: object) -> set[str]:
+    """Return the digests of the blobs that a record is the first to name."""
+    messages = body.messages if isinstance(body, MessagesAppended) else ()
+    results = [each for each in messages if isinstance(each, ToolMessage)]
+    refs = [ref for result in results for ref in blobs_in(result.blocks)]
+    if isinstance(body, ToolCompleted):
+        refs += blobs_in(body.message.blocks)
+        refs += [body.full] if body.full else []
+    return {ref.digest for ref in refs}
 
 
 Replayed = Projection | str | None

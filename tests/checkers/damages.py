@@ -4,10 +4,19 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from msgspec.structs import replace
-from tests.checkers import branch_rules, lane_rules, run_rules, session_rules
+from tests.checkers import branch_rules, lane_rules, run_rules, session_rules, steering_rules
 from tests.checkers.invariants import Rule
 from tests.checkers.scene import Scene
-from tests.journal.builders import intent_of, outcome_of, result_of, said, started, taken_over
+from tests.journal.builders import (
+    heard,
+    intent_of,
+    outcome_of,
+    result_of,
+    said,
+    started,
+    taken_over,
+    unheard,
+)
 
 from runlane.journal.lease import Lease
 from runlane.journal.wire.codec import encode
@@ -131,6 +140,19 @@ async def _outlive(scene: Scene) -> None:
     await scene.driver.finish(scene.lease, StopReason.RUNTIME_ERROR)
     run_key = scene.driver.keys.run(scene.follow_up)
     await scene.call("HSET", run_key, "policy", "discard")
+
+
+def _of_queued(scene: Scene) -> str:
+    return scene.driver.keys.run(scene.queued)
+
+
+def _inputs_of_queued(scene: Scene) -> str:
+    return scene.driver.keys.steering(scene.queued)
+
+
+async def _forget_the_waiting_input(scene: Scene) -> None:
+    await scene.call("DEL", _inputs_of_queued(scene))
+    await scene.call("HDEL", _of_queued(scene), "inputs")
 
 
 async def _swap_inbox(scene: Scene) -> None:
@@ -286,6 +308,37 @@ DAMAGES: Final[dict[Rule | None, list[tuple[Damage, str]]]] = {
         ),
         (lambda s: s.call("ZADD", s.driver.keys.dead(), 1, "x"), "dead letter x: listed True"),
     ],
+    steering_rules.inputs_wait_for_a_run_that_goes_on: [
+        (
+            lambda s: s.call("RPUSH", s.driver.keys.steering(s.done.run_id), "x y"),
+            "is 'completed', and inputs wait for it",
+        ),
+        (lambda s: s.call("RPUSH", s.driver.keys.steering("x"), "x y"), "is '', and inputs wait"),
+        (
+            lambda s: s.call("RPUSH", s.driver.keys.steering(s.inbox[0]), "x y"),
+            "is not active, and inputs wait for it",
+        ),
+        (
+            lambda s: s.call("RPUSH", _inputs_of_queued(s), *["x y"] * 16),
+            "17 inputs wait for it",
+        ),
+        (_field(_of_queued, "inputs"), "says that inputs wait False"),
+        (_field(_of_lease, "inputs", "1"), "says that inputs wait True"),
+    ],
+    steering_rules.inputs_are_settled_once: [
+        (lambda s: s.write(*heard(s.lease, s.applied)), "is settled 2 times"),
+        (lambda s: s.write(*unheard(s.lease, s.applied)), "is settled 2 times"),
+        (lambda s: s.write(*unheard(s.lease, s.waiting)), "is settled, and waits"),
+        (_forget_the_waiting_input, "nothing tells what became of it"),
+        (
+            lambda s: s.call("SET", s.driver.keys.input(s.applied), f"{s.queued} 1"),
+            "and came to another one",
+        ),
+        (
+            lambda s: s.call("SET", s.driver.keys.input(s.waiting), f"{s.done.run_id} 1"),
+            "and came to another one",
+        ),
+    ],
     lane_rules.runs_wait_in_one_place: [
         (lambda s: s.call("RPUSH", _inbox(s), s.lease.run_id), "in 2 places"),
         (lambda s: s.call("RPUSH", _inbox(s), s.inbox[0]), "in 2 places"),
@@ -336,6 +389,7 @@ DAMAGES: Final[dict[Rule | None, list[tuple[Damage, str]]]] = {
         (_nothing, "q:a: is not empty at rest"),
         (_nothing, "inbox:s/main: is not empty at rest"),
         (_nothing, "next:s/main: is not empty at rest"),
+        (_nothing, ":steer:"),
         (lambda s: s.call("SET", s.driver.keys.partial("x"), "x"), "part:x: is not empty"),
     ],
 }

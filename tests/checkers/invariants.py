@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final
 
 from redis.asyncio import Redis
-from tests.checkers import branch_rules, lane_rules, run_rules, session_rules
+from tests.checkers import branch_rules, lane_rules, run_rules, session_rules, steering_rules
 from tests.checkers.keyspace import Keyspace, read_keyspace
 
 Rule = Callable[[Keyspace], Iterator[str]]
@@ -24,6 +24,8 @@ RULES: Final[tuple[Rule, ...]] = (
     run_rules.outputs_are_stored_once,
     run_rules.arq_mirrors_the_runs,
     run_rules.nothing_belongs_to_no_run,
+    steering_rules.inputs_wait_for_a_run_that_goes_on,
+    steering_rules.inputs_are_settled_once,
     lane_rules.runs_wait_in_one_place,
     lane_rules.lanes_are_not_stranded,
     lane_rules.leases_match_states,

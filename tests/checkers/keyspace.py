@@ -108,6 +108,16 @@ class Keyspace:
     def follow_ups(self) -> dict[str, list[str]]:
         return self.values["next:"]
 
+    @property
+    def steering(self) -> dict[str, list[str]]:
+        return self.values["steer:"]
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Input id → run that accepted it, as far as that is remembered."""
+        accepted = self.values["input:"].items()
+        return {input_id: text(value).partition(" ")[0] for input_id, value in accepted}
+
     def run_text(self, run_id: str, name: str) -> str:
         return text(self.runs.get(run_id, {}).get(name, b""))
 

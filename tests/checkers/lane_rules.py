@@ -174,7 +174,7 @@ def nothing_goes_on(space: Keyspace) -> Iterator[str]:
         for name in ("active", "fence"):
             if value := space.lane_text(lane, name):
                 yield f"lane {lane}: {name} {value} at rest"
-    for kind in ("q:", "inbox:", "next:", "part:"):
+    for kind in ("q:", "inbox:", "next:", "part:", "steer:"):
         for name, members in space.values[kind].items():
             yield f"{space.keys.root}:{kind}{name}: is not empty at rest ({len(members)})"
     for run_id in space.runs:

@@ -19,7 +19,7 @@ from runlane.journal.wire.records import (
 TERMINAL: Final = frozenset({"completed", "failed", "cancelled", "rejected"})
 HELD: Final = frozenset({"leased", "running"})
 OF_THE_LIVING: Final = frozenset(
-    {"job", "worker", "abort", "cause", "crashes_row", "policy", "result"}
+    {"job", "worker", "abort", "cause", "crashes_row", "policy", "result", "inputs"}
 )
 """Fields that a run has no more once it has ended."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from msgspec.structs import replace
-from tests.journal.builders import intent_of, outcome_of, said, taken_over
+from tests.journal.builders import heard, intent_of, outcome_of, said, taken_over
 from tests.journal.driving import Driver
 
 from runlane.journal.lease import Lease
@@ -27,7 +27,9 @@ class Scene:
             has started.
         follow_up: Waits behind it.
         inbox: Wait behind it.
+        applied: An input that it has heard.
         queued: A run that nobody has claimed, in session "q".
+        waiting: An input that it is to hear.
         blob: What a record in session "tree" names. There branch "side" begins at the end of the
             first run, and `main` goes on from a checkpoint on "side".
     """
@@ -38,7 +40,9 @@ class Scene:
     message: MessageAppended
     follow_up: str
     inbox: list[str]
+    applied: str
     queued: str
+    waiting: str
     blob: str
 
     async def call(self, *command: Any) -> Any:
@@ -72,11 +76,13 @@ async def sound(driver: Driver) -> Scene:
     lease = await driver.held()
     await driver.begin(lease)
     await driver.append(lease, [said(lease, 1)])
+    applied = await _steer(driver, "s")
     await driver.expire(lease)
     lease = await driver.lease("w2")
     await driver.checkout(lease)
     message = said(lease, 2, calls=["a", "b", "c"])
-    await driver.append(lease, [taken_over(lease), message, intent_of(message, 0)])
+    told = heard(lease, applied, turn=2)
+    await driver.append(lease, [taken_over(lease), *told, message, intent_of(message, 0)])
     await driver.append(lease, [outcome_of(message, 0), intent_of(message, 1)])
     inbox = [(await driver.submit()).run_id for _ in range(2)]
     policy = FollowUpFailurePolicy.CONTINUE
@@ -86,7 +92,14 @@ async def sound(driver: Driver) -> Scene:
     await driver.finish(failed, StopReason.RUNTIME_ERROR)
     await driver.settle((await driver.submit(session="d")).run_id, dead_reason="damaged")
     queued = (await driver.submit(session="q")).run_id
-    return Scene(driver, done, lease, message, follow_up, inbox, queued, blob)
+    waiting = await _steer(driver, "q")
+    return Scene(driver, done, lease, message, follow_up, inbox, applied, queued, waiting, blob)
+
+
+async def _steer(driver: Driver, session: str) -> str:
+    receipt = await driver.steer(session=session)
+    assert receipt.input_id is not None
+    return receipt.input_id
 
 
 async def _tree(driver: Driver) -> str:

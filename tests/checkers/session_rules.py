@@ -19,6 +19,7 @@ from runlane.journal.wire.records import (
     RunFinished,
     RunQueued,
     RunStarted,
+    SteeringDiscarded,
     ToolCompleted,
     ToolStarted,
 )
@@ -64,7 +65,7 @@ def _chains_of(body: RunBody, branch: str, *, begun: bool) -> tuple[str, ...]:
     match body:
         case RunQueued() | AbortRequested() | LeaseStolen():
             return (CONTROL_BRANCH,)
-        case RunFinished() if not begun:
+        case RunFinished() | SteeringDiscarded() if not begun:
             return (CONTROL_BRANCH, branch)
         case _:
             return (branch,)

@@ -15,15 +15,18 @@ from runlane.journal.wire.jobs import (
 )
 from runlane.journal.wire.messages import AssistantMessage, ModelToolCall, ToolMessage, UserMessage
 from runlane.journal.wire.records import (
+    AnyBody,
     AttemptCause,
     AttemptStarted,
     MessageAppended,
     RunStarted,
+    SteeringDiscarded,
     ToolCompleted,
     ToolOutcome,
     ToolStarted,
 )
 from runlane.journal.wire.results import AgentRunResult, StopReason
+from runlane.journal.wire.tree import SteeringApplied
 
 
 def job_of(
@@ -124,6 +127,30 @@ def outcome_of(
         outcome=outcome,
         message=ToolMessage(tool_call_id=call.id, tool_name=call.name, content="done"),
     )
+
+
+def heard(lease: Lease, *input_ids: str, turn: int = 1) -> list[AnyBody]:
+    """Return what a worker writes when the model is to hear inputs."""
+    return [
+        SteeringApplied(run_id=lease.run_id, input_id=each, content="more", target_turn=turn)
+        for each in input_ids
+    ]
+
+
+def unheard(
+    lease: Lease, *input_ids: str, reason: StopReason = StopReason.MAX_STEPS
+) -> list[AnyBody]:
+    """Return what a worker writes when the run ends before."""
+    return [
+        SteeringDiscarded(
+            run_id=lease.run_id,
+            branch_id=lease.branch_id,
+            input_id=each,
+            content="more",
+            reason=reason,
+        )
+        for each in input_ids
+    ]
 
 
 def delta(lease: Lease, text: str = "y", count: int = 1) -> Event:

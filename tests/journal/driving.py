@@ -219,6 +219,11 @@ class Driver:
     async def abort(self, run_id: str, reason: str = "enough") -> ControlReceipt:
         return await transitions.abort(self.partition, run_id, branch_id="main", reason=reason)
 
+    async def steer(
+        self, content: str = "more", *, session: str = "s", branch: str = "main"
+    ) -> ControlReceipt:
+        return await transitions.steer(self.partition, session, branch, content)
+
     async def settle(
         self,
         run_id: str,

@@ -25,5 +25,9 @@ def gist(projection: Projection) -> tuple[object, ...]:
     run = projection.open_run
     open_run: tuple[object, ...] = ()
     if run is not None:
-        open_run = run.run_id, run.base_id, run.turn, run.usage, run.calls_without_result()
-    return projection.messages, projection.last_run, open_run
+        open_run = (
+            *(run.run_id, run.base_id, run.turn, run.usage, run.calls_without_result()),
+            *(run.task, run.tool_calls, run.without_tools, run.repeated, run.counters),
+            run.first_message,
+        )
+    return projection.messages, projection.last_run, projection.spent, projection.foreign, open_run

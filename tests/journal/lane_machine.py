@@ -5,8 +5,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from tests.journal.builders import delta, job_of
-from tests.journal.lane_state import LEASE_MS, LaneState
+from tests.journal.builders import delta, heard, job_of, unheard
+from tests.journal.lane_state import LEASE_MS, LaneState, ids_of
 from tests.journal.oracle import (
     CRASHES_MAX,
     CRASHES_TOTAL_MAX,
@@ -96,10 +96,12 @@ class LaneMachine(LaneState):
         expected = self.oracle.checkout(lease)
         assert self.code(self.driver.checkout(lease)) == expected
         if expected == "OK":
-            head, reason, inc, _ = self.driver.last.reply[1:]
+            head, reason, inc, _, elapsed_ms, inputs = self.driver.last.reply[1:]
             assert head.decode() == self.lane_of(lease).head
             assert bool(reason) == self.oracle.runs[lease.run_id].abort
             assert inc.isdigit()
+            assert elapsed_ms >= 0
+            assert ids_of(inputs) == self.oracle.runs[lease.run_id].inputs
 
     def begin(self) -> None:
         self.claim()
@@ -121,20 +123,26 @@ class LaneMachine(LaneState):
     def append(self) -> None:
         lease = self.draw_lease()
         bodies = self.next_bodies(lease, self.draw([1, 2, 3], "records"))
+        inputs = self.draw_inputs(lease)
+        bodies += heard(lease, *inputs)
         head, progress = self.draw_head(lease), self.draw([False, True], "progress")
         begins = any(isinstance(body, RunStarted) for body in bodies)
-        expected = self.oracle.append(lease, head, begins=begins, progress=progress)
+        expected = self.oracle.append(lease, head, begins=begins, progress=progress, settled=inputs)
         sending = self.driver.append(lease, bodies, head=head, progress=progress)
         assert self.code(sending) == expected
         if expected == "OK":
             self.note_written(lease, bodies)
+            waiting = self.oracle.runs[lease.run_id].inputs
+            assert [*map(ids_of, self.driver.last.reply[4:])] == [waiting] * bool(waiting)
 
     def finish(self) -> None:
         lease = self.draw_lease()
         bodies = self.next_bodies(lease, self.draw([0, 2], "records"))
+        inputs = self.draw_inputs(lease)
+        bodies += unheard(lease, *inputs)
         head, stop_reason = self.draw_head(lease), self.draw(STOP_REASONS, "stop reason")
         begins = any(isinstance(body, RunStarted) for body in bodies)
-        expected = self.oracle.finish(lease, head, stop_reason, begins=begins)
+        expected = self.oracle.finish(lease, head, stop_reason, begins=begins, settled=inputs)
         sending = self.driver.finish(lease, stop_reason, entries=bodies, head=head)
         assert self.code(sending) == expected
         if expected == "OK":
@@ -154,6 +162,18 @@ class LaneMachine(LaneState):
         lease = self.draw_lease()
         renewal = self.wait(self.driver.renew(lease, lease_ms=LEASE_MS))
         assert renewal.lost == (() if self.oracle.renew(lease) else (lease.run_id,))
+
+    def steer(self) -> None:
+        session, branch = self.draw(PLACES, "place")
+        for _ in range(self.draw([1, 1, 2, 17], "inputs")):
+            expected = self.oracle.steer((session, branch))
+            assert self.code(self.driver.steer(session=session, branch=branch)) == expected
+            run_id, size = self.driver.last.reply[1:]
+            if expected == "ACCEPTED":
+                input_id = str(self.driver.last.command[6])
+                run = self.oracle.steered((session, branch), input_id)
+                assert (run_id.decode(), size) == (run.run_id, len(run.inputs))
+                self.accepted[input_id] = self.driver.last
 
     def abort(self) -> None:
         run = self.draw_run()
@@ -195,12 +215,12 @@ class LaneMachine(LaneState):
             assert again[0] == b"ENDED"
         else:
             assert again[0].decode() == REPEATED.get((name, code), code)
-        if (name, code) in {("submit", "OK"), ("append", "OK"), ("finish", "OK")}:
+        if code in ("OK", "ACCEPTED") and name in ("submit", "append", "finish", "steer"):
             assert again[1:] == reply[1:]
 
     def a_request_comes_again_much_later(self) -> None:
         sent = self.draw([*self.accepted.values(), *self.written.values()], "request")
-        code = b"EXISTS" if sent.script.name == "submit" else b"DUP"
+        code = {"submit": b"EXISTS", "steer": b"ACCEPTED"}.get(sent.script.name, b"DUP")
         again = self.wait(self.driver.partition.resend(sent))
         assert again[:2] == [code, sent.reply[1]]
 
@@ -208,7 +228,7 @@ class LaneMachine(LaneState):
         *(submit, submit, begin, begin, append, append, finish, finish, a_worker_crashes),
         *(claim, checkout, hand_back, publish, renew, abort, settle, lease_ends),
         *(a_worker_crashes, only_one_worker_survives, a_failover_forgets_the_last_fence),
-        *(the_last_reply_is_lost, a_request_comes_again_much_later),
+        *(the_last_reply_is_lost, a_request_comes_again_much_later, steer, steer),
     )
 
     @rule(data=st.data(), step=st.sampled_from(STEPS))

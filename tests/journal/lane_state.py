@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 from tests.checkers.invariants import RULES
 from tests.checkers.keyspace import Keyspace, read_keyspace, revision_of
-from tests.journal.builders import said, started, taken_over
+from tests.journal.builders import said, started, taken_over, unheard
 from tests.journal.driving import Driver, open_driver
 from tests.journal.oracle import (
     CRASHES_MAX,
@@ -84,7 +84,9 @@ class LaneState(RuleBasedStateMachine):
                 checkout = await self.driver.checkout(lease)
                 aborted = checkout.abort_reason is not None
                 reason = StopReason.EXTERNAL_ABORT if aborted else StopReason.TEXT_RESPONSE
-                await self.driver.finish(lease, reason)
+                inputs = [each.input_id for each in checkout.inputs]
+                ends = unheard(lease, *inputs, reason=reason)
+                await self.driver.finish(lease, reason, entries=ends)
         await self.driver.check(quiescent=True)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -109,6 +111,11 @@ class LaneState(RuleBasedStateMachine):
         held = [lease for lease in self.leases if self.oracle.holds(lease)]
         zombie = not held or self.draw([False, False, False, True], "zombie")
         return self.draw(self.leases if zombie else held, "lease")
+
+    def draw_inputs(self, lease: Lease) -> list[str]:
+        """Return what of that which waits for a run is settled now."""
+        waiting = self.oracle.runs[lease.run_id].inputs
+        return self.draw([waiting, [], waiting[:1], waiting[1:]], "settled") if waiting else []
 
     def draw_run(self) -> OracleRun:
         return self.draw(list(self.oracle.runs.values()), "run")
@@ -172,11 +179,18 @@ class LaneState(RuleBasedStateMachine):
             assert waiting == (lane.follow_ups, lane.inbox)
             assert space.heads.get(place[0], {}).get(place[1], b"").decode() == lane.head
         for run in self.oracle.runs.values():
+            assert ids_of(space.steering.get(run.run_id, [])) == run.inputs
             assert state_of(space, run.run_id) == (
                 *(run.state, run.stop_reason, run.attempt),
                 *(run.crashes, run.crashes_row, run.due),
             )
         self.sound = True
+
+
+def ids_of(inputs: Sequence[str | bytes]) -> list[str]:
+    """Return the ids of inputs as they are stored."""
+    texts = [each.decode() if isinstance(each, bytes) else each for each in inputs]
+    return [text.partition(" ")[0] for text in texts]
 
 
 def state_of(space: Keyspace, run_id: str) -> tuple[object, ...]:

@@ -137,7 +137,7 @@ MUTANTS: Final = (
         "",
     ),
     Mutant("an ended run is known for ever", "redis.call('PEXPIRE', name, keep_ms)", ""),
-    Mutant("an ended run keeps what it was", ", 'cause', 'crashes_row', 'policy')", ")"),
+    Mutant("an ended run keeps what it was", ", 'cause', 'crashes_row', 'policy', 'inputs')", ")"),
     Mutant("the head is taken for the end", "ids.run_finished, ARGV[10]", "head, ARGV[10]"),
     Mutant("subscribers hear what is stored", "and heard_end or data", "and data or data"),
     Mutant("a named blob is not counted", "'refs', 1)", "'refs', 0)"),
@@ -198,6 +198,34 @@ MUTANTS: Final = (
     Mutant(
         "a lane does not go on after a hold", "advance(lane, run.session, run.branch, 'c", "type('"
     ),
+    Mutant(
+        "steer does not know its request", "if run_id then return { 'A", "if nil then return { 'A"
+    ),
+    Mutant("a hold is steered", "not run or run.queue == HOLDS", "not run", ("steer",)),
+    Mutant("a closing run is steered", "if run.abort then", "if false then", ("steer",)),
+    Mutant("there is room for everything", "size >= tonumber(ARGV[5])", "false", ("steer",)),
+    Mutant(
+        "an attempt is told what was said to another one", "run_id, lane.fence, i", "run_id, '', i"
+    ),
+    Mutant("what was heard still waits", "run[5] and ARGV[8] ~= ''", "false", ("append",)),
+    Mutant("what was heard is not forgotten", "'HDEL', key('run', run_id), 'inputs')", "'TIME')"),
+    Mutant("one input stands for all", "' ' .. id .. ' '", "string.sub(id, 1, 0)"),
+    Mutant("an id stands for what it is part of", "' ' .. id .. ' '", "id"),
+    Mutant(
+        "a run ends without hearing", "if inputs then return", "if false then return", ("finish",)
+    ),
+    Mutant(
+        "an abort waits for what is to be heard",
+        "run.abort and status",
+        "run.abort and not unsettled_inputs(run_id, run.inputs, ARGV[13]) and status",
+    ),
+    Mutant("nothing tells what came too late", "if not run.inputs", "if true", ("settle", "abort")),
+    Mutant(
+        "what came too late waits for ever",
+        "DEL', key('part', run_id), key('steer'",
+        "DEL', key('part'",
+    ),
+    Mutant("a checkout brings nothing", "unsettled_inputs(run_id, run[3], '')", "false"),
     Mutant("what was deleted is kept", "deleted >= tonumber(ARGV[7])", "false", ("keep_lost",)),
     Mutant(
         "keep_lost does not know its request",

@@ -1,10 +1,12 @@
 """What lanes are to do, in plain Python: no server, no scripts, no time."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import ceil
 
 from runlane.journal.ids import MAIN_BRANCH
 from runlane.journal.lease import Lease
+from runlane.journal.transitions.steer import CAPACITY
 from runlane.journal.wire.jobs import AnyJob, FollowUpFailurePolicy, FollowUpJob
 from runlane.journal.wire.results import CONTINUABLE, RunStatus, StopReason
 
@@ -32,6 +34,7 @@ class OracleRun:
     cause: str = ""
     abort: bool = False
     worker: str = ""
+    inputs: list[str] = field(default_factory=list[str])
 
     @property
     def held(self) -> bool:
@@ -153,7 +156,29 @@ class Oracle:
         run.state = "running"
         return "OK"
 
-    def append(self, lease: Lease, head: str, *, begins: bool, progress: bool) -> str:
+    def steer(self, place: Place) -> str:
+        """Return the code to expect; an input that is accepted is to be noted by `steered`."""
+        run = self.runs.get(self.lane(place).active)
+        if run is None:
+            return "AGENT_IDLE"
+        if run.abort:
+            return "RUN_CLOSING"
+        return "QUEUE_FULL" if len(run.inputs) >= CAPACITY else "ACCEPTED"
+
+    def steered(self, place: Place, input_id: str) -> OracleRun:
+        run = self.runs[self.lane(place).active]
+        run.inputs.append(input_id)
+        return run
+
+    def append(
+        self,
+        lease: Lease,
+        head: str,
+        *,
+        begins: bool,
+        progress: bool,
+        settled: Collection[str] = (),
+    ) -> str:
         if not self.holds(lease):
             return "FENCED"
         if head != self.lane((lease.session_id, lease.branch_id)).head:
@@ -162,16 +187,29 @@ class Oracle:
         run.begun = run.begun or begins
         if progress:
             run.crashes_row = 0
+        run.inputs = [each for each in run.inputs if each not in settled]
         return "OK"
 
-    def finish(self, lease: Lease, head: str, stop_reason: StopReason, *, begins: bool) -> str:
+    def finish(
+        self,
+        lease: Lease,
+        head: str,
+        stop_reason: StopReason,
+        *,
+        begins: bool,
+        settled: Collection[str],
+    ) -> str:
         run = self.runs[lease.run_id]
         aborted = run.abort and stop_reason.status is not RunStatus.CANCELLED
-        written = self.append(lease, head, begins=begins and not aborted, progress=False)
+        pending = not set(run.inputs).issubset(settled)
+        writes = begins and not aborted and not pending
+        written = self.append(lease, head, begins=writes, progress=False)
         if written != "OK":
             return written
         if aborted:
             return "ABORTED"
+        if pending:
+            return "PENDING"
         self._end(run, stop_reason)
         return "OK"
 
@@ -215,7 +253,7 @@ class Oracle:
     def _end(self, run: OracleRun, stop_reason: StopReason) -> None:
         lane = self.lane(run.place)
         run.state, run.stop_reason, run.due = stop_reason.status, stop_reason, False
-        run.worker, run.abort, run.crashes_row = "", False, 0
+        run.worker, run.abort, run.crashes_row, run.inputs = "", False, 0, []
         if lane.active != run.run_id:
             for waiting in (lane.follow_ups, lane.inbox):
                 if run.run_id in waiting:

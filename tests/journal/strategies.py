@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from tests.journal.builders import result_of
 
+from runlane.journal.wire.content import FileBlock, ImageBlock
 from runlane.journal.wire.messages import (
     AssistantMessage,
     ModelToolCall,
@@ -32,12 +33,19 @@ from runlane.journal.wire.records import (
     ToolOutcome,
     ToolStarted,
 )
+from runlane.journal.wire.tree import MessagesAppended, SteeringApplied
 
 _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(),
     int: st.integers(-(2**63), 2**64 - 1),
     bool: st.booleans(),
     type(None): st.none(),
+    **{
+        block: st.builds(
+            block, media_type=st.just("image/png"), url=st.just("https://example.org/1")
+        )
+        for block in (ImageBlock, FileBlock)
+    },
 }
 
 
@@ -45,27 +53,34 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     """Return a strategy for values of a wire type, optional fields included."""
     if hint in _SCALARS:
         return _SCALARS[hint]
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return st.one_of([values_of(arg) for arg in args])
-    if origin is Literal:
-        return st.sampled_from(args)
-    if origin is tuple:
-        return st.lists(values_of(args[0]), max_size=4).map(tuple)
-    if issubclass(hint, Enum):
-        return st.sampled_from(hint)
-    assert issubclass(hint, Struct), hint
-    fields = {name: values_of(field) for name, field in get_type_hints(hint).items()}
-    return st.builds(hint, **fields)
+    args = get_args(hint)
+    match get_origin(hint):
+        case origin if origin in (Union, UnionType):
+            found = st.one_of([values_of(arg) for arg in args])
+        case origin if origin is Literal:
+            found = st.sampled_from(args)
+        case origin if origin is tuple:
+            found = st.lists(values_of(args[0]), max_size=4).map(tuple)
+        case origin if origin is dict:
+            found = st.dictionaries(*map(values_of, args), max_size=3)
+        case _ if issubclass(hint, Enum):
+            found = st.sampled_from(hint)
+        case _:
+            assert issubclass(hint, Struct), hint
+            fields = {name: values_of(field) for name, field in get_type_hints(hint).items()}
+            found = st.builds(hint, **fields)
+    return found
 
 
 Entry = tuple[str, AnyBody]
+_COUNTED: st.SearchStrategy[tuple[str, ...]] = st.sampled_from([(), ("a",), ("a", "b")])
 
 
 def _turn(draw: st.DrawFn, run_id: str, turn: int, attempt: int, *, last: bool) -> list[Entry]:
+    asked = draw(st.lists(st.sampled_from(["", "{}", '{"a": 1}', '{"a":1}']), max_size=3))
     calls = tuple(
-        ModelToolCall(id=f"{run_id}:{turn}:{index}", name="tool")
-        for index in range(draw(st.integers(0, 3)))
+        ModelToolCall(id=f"{run_id}:{turn}:{index}", name="tool", arguments=arguments)
+        for index, arguments in enumerate(asked)
     )
     place: dict[str, Any] = {"run_id": run_id, "turn": turn, "attempt": attempt}
     usage = draw(st.none() | st.builds(ModelUsage, st.integers(0, 9), st.integers(0, 9)))
@@ -74,15 +89,30 @@ def _turn(draw: st.DrawFn, run_id: str, turn: int, attempt: int, *, last: bool) 
     for index in draw(st.permutations(range(len(calls)))):
         call = calls[index]
         place["index"] = index
+        counted = draw(_COUNTED)
         if draw(st.booleans()):
-            started = ToolStarted(**place, call=call, operation_key=call.id, effect="idempotent")
-            entries.append(("main", started))
+            of_call: dict[str, Any] = {"call": call, "operation_key": call.id, "counted": counted}
+            entries.append(("main", ToolStarted(**place, effect="idempotent", **of_call)))
+            counted = ()
         if last and draw(st.booleans()):
             break  # the run ends or goes on without the results
         answer = ToolMessage(tool_call_id=call.id, tool_name=call.name, content="done")
-        done = ToolCompleted(**place, outcome=ToolOutcome.OK, message=answer)
+        done = ToolCompleted(**place, outcome=ToolOutcome.OK, message=answer, counted=counted)
         entries.append(("main", done))
     return entries
+
+
+def _between(draw: st.DrawFn, run_id: str, turn: int) -> list[Entry]:
+    """Return what somebody else says between two turns."""
+    said = UserMessage(f"to {run_id} after {turn}")
+    match draw(st.integers(0, 3)):
+        case 0:
+            heard = {"input_id": f"{run_id}:{turn}", "content": said.content}
+            return [("main", SteeringApplied(run_id=run_id, target_turn=turn + 1, **heard))]
+        case 1:
+            return [("main", MessagesAppended(run_id=run_id, messages=(said,)))]
+        case _:
+            return []
 
 
 def _start(draw: st.DrawFn, run_id: str) -> AnyBody:
@@ -105,6 +135,8 @@ def _run(draw: st.DrawFn, run_id: str) -> list[Entry]:
     attempt, turns = 1, draw(st.integers(0, 3))
     for turn in range(1, turns + 1):
         entries += _turn(draw, run_id, turn, attempt, last=turn == turns)
+        if turn < turns:
+            entries += _between(draw, run_id, turn)
         if draw(st.integers(0, 3)) == 0:
             attempt += 1
             cause = draw(st.sampled_from(AttemptCause))

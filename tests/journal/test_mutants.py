@@ -23,6 +23,7 @@ from tests.journal.transitions import (
     test_release,
     test_settle,
     test_steal,
+    test_steer,
     test_submit,
 )
 
@@ -140,6 +141,40 @@ NAMED_TESTS: Final[dict[str, Test]] = {
     ),
     "a lane does not go on after a hold": (
         test_release.test_the_next_run_goes_on_and_nothing_is_recorded
+    ),
+    "steer does not know its request": (
+        test_steer.test_the_same_request_again_says_it_once_whatever_came_in_between
+    ),
+    "a hold is steered": test_steer.test_nothing_is_said_where_no_run_is_active,
+    "a closing run is steered": test_steer.test_a_run_that_was_told_to_stop_hears_nothing_more,
+    "there is room for everything": test_steer.test_no_more_waits_than_there_is_room_for,
+    "an attempt is told what was said to another one": (
+        test_steer.test_the_worker_is_told_what_was_said_and_in_which_attempt
+    ),
+    "what was heard still waits": test_steer.test_an_append_brings_what_waits_after_it,
+    "what was heard is not forgotten": test_steer.test_an_append_brings_what_waits_after_it,
+    "one input stands for all": test_steer.test_an_append_brings_what_waits_after_it,
+    "an id stands for what it is part of": (
+        test_steer.test_an_id_that_is_part_of_another_one_takes_nothing_out
+    ),
+    "a run ends without hearing": (
+        test_steer.test_a_completed_run_does_not_end_while_somebody_is_to_be_heard
+    ),
+    "an abort waits for what is to be heard": (
+        test_steer.test_an_accepted_abort_comes_before_what_was_said
+    ),
+    "nothing tells what came too late": partial(
+        test_steer.test_a_run_that_ends_without_its_worker_discards_what_it_did_not_hear,
+        end="abort",
+        begun=True,
+    ),
+    "what came too late waits for ever": partial(
+        test_steer.test_a_run_that_ends_without_its_worker_discards_what_it_did_not_hear,
+        end="settle",
+        begun=False,
+    ),
+    "a checkout brings nothing": (
+        test_steer.test_a_checkout_brings_what_waits_and_a_crash_keeps_it
     ),
     "what was deleted is kept": test_keep_lost.test_what_was_deleted_on_purpose_is_not_lost,
     "keep_lost does not know its request": (

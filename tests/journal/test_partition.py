@@ -120,6 +120,19 @@ async def test_a_lost_reply_is_asked_for_again_and_the_step_happens_once(
     await far.check(quiescent=True)
 
 
+async def test_a_lost_receipt_is_asked_for_again_and_nothing_is_said_twice(
+    proxy: Proxy, far: Driver
+) -> None:
+    lease = await far.held()
+    await far.begin(lease)
+    await far.steer("once")  # the server knows the script
+    proxy.losing = True
+    receipt = await far.steer("more")
+    assert (proxy.lost, receipt.accepted, receipt.queue_size) == (1, True, 2)
+    assert [each.content for each in (await far.checkout(lease)).inputs] == ["once", "more"]
+    await far.check()
+
+
 async def test_a_lost_reply_that_is_not_found_again_is_an_unknown_outcome(
     proxy: Proxy, driver: Driver
 ) -> None:

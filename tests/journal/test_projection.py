@@ -11,8 +11,10 @@ from tests.journal.builders import result_of
 from tests.journal.folding import gist
 from tests.journal.strategies import paths
 
-from runlane.journal.projection import ABANDONED_CALL, Projection
+from runlane.journal.projection import Projection
 from runlane.journal.record_order import RecordOrderError
+from runlane.journal.repeats import count_repeats
+from runlane.journal.transcript import ABANDONED_CALL, faults
 from runlane.journal.wire.messages import (
     AssistantMessage,
     ModelToolCall,
@@ -28,6 +30,7 @@ from runlane.journal.wire.records import (
     RunStarted,
     ToolCompleted,
     ToolOutcome,
+    ToolStarted,
 )
 from runlane.journal.wire.results import RunUsage, StopReason
 from runlane.journal.wire.tree import (
@@ -40,13 +43,15 @@ from runlane.journal.wire.tree import (
     LastRun,
     MessagesAppended,
     OpenRunState,
+    Repeated,
+    Spent,
     SteeringApplied,
     SummaryEntry,
 )
 
 
 def state(projection: Projection) -> tuple[object, ...]:
-    return projection.messages, projection.last_run, projection.open_run
+    return projection.messages, projection.last_run, projection.open_run, projection.spent
 
 
 @given(paths(), st.data())
@@ -79,6 +84,23 @@ def test_a_checkpoint_wherever_there_can_be_one_stands_for_all_before_it(
 
 
 @given(paths(), st.data())
+def test_a_compaction_stands_for_all_before_it_too(path: list[Record], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(path)))
+    before = Projection(path[:cut])
+    if before.open_run is not None and before.open_run.in_turn:
+        return
+    compaction = before.with_state(COMPACTION)
+    later = data.draw(st.integers(cut, len(path)))
+    whole, resumed = before, Projection()
+    for projection in (whole, resumed):
+        projection.add(compaction)
+        for record in path[cut:later]:
+            projection.add(record.body, record.parent_id)
+    assert gist(resumed) == gist(whole)
+    assert resumed.checkpoint() == whole.checkpoint()
+
+
+@given(paths(), st.data())
 def test_a_checkpoint_in_the_middle_of_a_path_changes_nothing(
     path: list[Record], data: st.DataObject
 ) -> None:
@@ -101,7 +123,10 @@ def test_a_look_ahead_is_what_comes_and_leaves_the_present_as_it_is(
     cut = data.draw(st.integers(0, len(path)))
     present = Projection(path[:cut])
     ahead = present.after([record.body for record in path[cut:]])
-    assert (ahead.messages, ahead.last_run) == state(Projection(path))[:2]
+    whole = Projection(path)
+    if ahead.open_run is not None and whole.open_run is not None:
+        ahead.open_run.base_id = whole.open_run.base_id  # what is yet to come has no ids
+    assert state(ahead) == state(whole)
     assert state(present) == state(Projection(path[:cut]))
 
 
@@ -163,6 +188,19 @@ DONE = ToolCompleted(
 FINISHED = RunFinished(run_id="r", branch_id="main", result=result_of())
 
 
+SUMMARY = SummaryEntry(
+    content="they said hi",
+    source="model",
+    history_start_index=0,
+    first_kept_index=1,
+    summarized_message_count=1,
+    tokens_before=9,
+)
+COMPACTION = CompactionApplied(
+    operation_id="o", summary=SUMMARY, messages=(UserMessage("they said hi"),)
+)
+
+
 def fold(*bodies: AnyBody) -> Projection:
     projection = Projection()
     for body in bodies:
@@ -197,7 +235,17 @@ def test_there_is_no_checkpoint_in_the_middle_of_a_turn() -> None:
     checkpoint = fold(STARTED, ASKED, DONE, other).checkpoint()
     assert checkpoint is not None
     usage = RunUsage(5, 7, request_count=1, reported_request_count=1)
-    assert checkpoint.open_run == OpenRunState(run_id="r", base_id="7-1.abc", turn=1, usage=usage)
+    _, repeated = count_repeats(Repeated(), ASKED.message.tool_calls)
+    assert checkpoint.open_run == OpenRunState(
+        run_id="r",
+        base_id="7-1.abc",
+        turn=1,
+        usage=usage,
+        task="hi",
+        tool_calls=2,
+        repeated=repeated,
+    )
+    assert checkpoint.spent == Spent(usage=usage, turns=1, tool_calls=2)
 
 
 def test_a_run_of_another_id_does_not_fit_an_open_one() -> None:
@@ -207,19 +255,12 @@ def test_a_run_of_another_id_does_not_fit_an_open_one() -> None:
 
 
 def test_a_compaction_puts_its_messages_in_the_place_of_all_before() -> None:
-    summary = SummaryEntry(
-        content="they said hi",
-        source="model",
-        history_start_index=0,
-        first_kept_index=1,
-        summarized_message_count=1,
-        tokens_before=9,
-    )
-    kept = (UserMessage("they said hi"),)
-    compaction = CompactionApplied(operation_id="o", summary=summary, messages=kept)
-    projection = fold(STARTED, compaction)
-    assert projection.messages == list(kept)
+    other = replace(DONE, index=0, message=replace(DONE.message, tool_call_id="c0"))
+    projection = fold(STARTED, ASKED, other, DONE, COMPACTION)
+    assert projection.messages == list(COMPACTION.messages)
+    assert projection.spent.tool_calls == 2
     assert projection.open_run is not None
+    assert (projection.open_run.task, projection.open_run.tool_calls) == ("hi", 2)
 
 
 def test_an_import_stands_for_the_whole_history() -> None:
@@ -228,7 +269,7 @@ def test_an_import_stands_for_the_whole_history() -> None:
         format="other", document="{}", messages=(UserMessage("hello"),), last_run=last
     )
     projection = fold(STARTED, FINISHED, imported)
-    assert state(projection) == ([UserMessage("hello")], last, None)
+    assert state(projection) == ([UserMessage("hello")], last, None, Spent())
 
 
 def test_messages_from_outside_a_turn_join_the_transcript() -> None:
@@ -252,3 +293,46 @@ def test_where_a_branch_comes_from_says_nothing_about_its_runs(body: AnyBody) ->
 
 def test_a_checkpoint_with_nothing_to_say_is_the_beginning() -> None:
     assert state(fold(Checkpoint(messages=()))) == state(Projection())
+
+
+def test_messages_that_may_not_fit_a_model_are_known_also_behind_a_checkpoint() -> None:
+    """Calls without a result, and results without a call, come from elsewhere only."""
+    asked = AssistantMessage(None, (ModelToolCall("c", "look"),))
+    stray = ToolMessage(tool_call_id="x", tool_name="look", content="?")
+    messages = (UserMessage("hello"), asked, UserMessage("well?"), stray)
+    imported = HistoryImported(format="other", document="{}", messages=messages)
+    assert faults(messages)
+    projection = fold(imported)
+    assert projection.messages == list(messages)
+    checkpoint = projection.checkpoint()
+    assert checkpoint is not None
+    assert (projection.foreign, fold(checkpoint).foreign) == (True, True)
+    assert not fold(STARTED, ASKED).foreign
+    assert fold(STARTED, MessagesAppended(run_id="r", messages=messages)).foreign
+
+
+def test_the_same_state_goes_on_from_a_checkpoint_with_everything_that_was_counted() -> None:
+    started = ToolStarted(
+        run_id="r",
+        attempt=1,
+        turn=1,
+        index=0,
+        call=ASKED.message.tool_calls[0],
+        operation_key="k",
+        effect="read_only",
+        counted=("policy:a", "b"),
+    )
+    refused = replace(DONE, index=1, counted=("b",))
+    other = replace(DONE, index=0, message=replace(DONE.message, tool_call_id="c0"))
+    run = fold(STARTED, ASKED, started, other, refused).open_run
+    assert run is not None
+    assert run.counters == {"policy:a": 1, "b": 2}
+    checkpoint = fold(STARTED, ASKED, started, other, refused).checkpoint()
+    assert checkpoint is not None
+    resumed = fold(checkpoint)
+    assert gist(resumed) == gist(fold(STARTED, ASKED, started, other, refused))
+    further = resumed.after([])
+    assert further.open_run is not None
+    further.open_run.counters["b"] += 1
+    assert resumed.open_run is not None
+    assert resumed.open_run.counters == {"policy:a": 1, "b": 2}

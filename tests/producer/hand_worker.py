@@ -8,6 +8,7 @@ from runlane.journal import transitions
 from runlane.journal.lease import Lease
 from runlane.journal.partition import Partition
 from runlane.journal.transitions.register import WorkerInfo
+from runlane.journal.wire.control import ControlInput
 from runlane.journal.wire.events import Event, EventKind
 from runlane.journal.wire.messages import (
     AssistantMessage,
@@ -26,6 +27,7 @@ from runlane.journal.wire.records import (
     ToolStarted,
 )
 from runlane.journal.wire.results import AgentRunResult, StopReason
+from runlane.journal.wire.tree import SteeringApplied
 
 RETRY_S = 30.0
 
@@ -37,13 +39,28 @@ class HeldRun:
     partition: Partition
     lease: Lease
     head: str
+    inputs: tuple[ControlInput, ...] = ()
     offset: int = 0
 
     async def append(self, *entries: AnyBody | Event) -> None:
         appended = await transitions.append(
             self.partition, self.lease, entries, head=self.head, progress=True, retry_s=RETRY_S
         )
-        self.head = appended.head
+        self.head, self.inputs = appended.head, appended.inputs
+
+    async def hear(self, turn: int = 1) -> None:
+        """Let the model hear what was said to the run by the last append."""
+        await self.append(
+            *(
+                SteeringApplied(
+                    run_id=self.lease.run_id,
+                    input_id=each.input_id,
+                    content=each.content,
+                    target_turn=turn,
+                )
+                for each in self.inputs
+            )
+        )
 
     async def say(self, turn: int, content: str, *calls: ModelToolCall) -> None:
         self.offset = 0

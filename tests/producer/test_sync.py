@@ -48,12 +48,15 @@ async def test_all_verbs(sync_client: SyncClient, worker: HandWorker) -> None:
         assert session.run("one", idempotency_key="k").run_id == handle.run_id
         following = session.follow_up("two")
         assert sync_client.status(handle.run_id).state is RunState.QUEUED
+        assert session.steer("more").run_id == handle.run_id
         with pytest.raises(ResultTimeoutError):
             handle.result(timeout=0.05)
         return handle, following
 
     handle, following = await asyncio.to_thread(first)
-    await worker.complete("yes")
+    held = await worker.begin()
+    await held.hear()
+    await held.finish("yes")
     await (await worker.begin()).finish("no", stop_reason=StopReason.MAX_STEPS)
 
     def second() -> None:

@@ -19,7 +19,7 @@ from tests.transfer.ejagent_files import (
 )
 from tests.transfer.folding import Records, records_of
 
-from runlane.journal.projection import ABANDONED_CALL
+from runlane.journal.transcript import ABANDONED_CALL
 from runlane.journal.transfer.imported import ImportedJournal
 from runlane.journal.transfer.jsonl_reader import read_jsonl
 from runlane.journal.transfer.names import journal_file_name

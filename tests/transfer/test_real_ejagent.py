@@ -12,7 +12,8 @@ from tests.transfer.mutations import mutant
 from tests.transfer.trees import tree_of
 
 from runlane.journal.errors import JournalFormatError
-from runlane.journal.projection import ABANDONED_CALL, Projection
+from runlane.journal.projection import Projection
+from runlane.journal.transcript import ABANDONED_CALL
 from runlane.journal.transfer.ejagent_messages import file_message
 from runlane.journal.transfer.ejagent_results import file_result
 from runlane.journal.transfer.jsonl_reader import read_jsonl

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runlane.journal.errors import JournalFormatError
-from runlane.journal.projection import ABANDONED_CALL
+from runlane.journal.transcript import ABANDONED_CALL
 from runlane.journal.transfer.imported import ImportedJournal
 from runlane.journal.transfer.tada import read_tada
 from runlane.journal.wire.messages import (

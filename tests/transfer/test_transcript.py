@@ -1,6 +1,6 @@
 """Each tool result stands behind its call, and each call has one."""
 
-from runlane.journal.projection import ABANDONED_CALL
+from runlane.journal.transcript import ABANDONED_CALL
 from runlane.journal.transfer.transcript import Transcript
 from runlane.journal.wire.messages import (
     AssistantMessage,

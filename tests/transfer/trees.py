@@ -29,6 +29,7 @@ from runlane.journal.wire.records import (
     RunFinished,
     RunQueued,
     RunStarted,
+    SteeringDiscarded,
     ToolCompleted,
     ToolOutcome,
     ToolStarted,
@@ -291,6 +292,10 @@ class _Run:
         if in_parent:
             self.add(MessageAppended(**place, turn=self.turns + 1, message=message))
         result = self.tree.result(None if in_parent else output)
+        if not in_parent and self.tree.random.random() < 0.5:
+            given: dict[str, Any] = {"input_id": "i0", "content": "late"}
+            given |= {"reason": result.stop_reason}
+            self.add(SteeringDiscarded(run_id=self.run_id, branch_id=self.branch, **given))
         self.add(
             RunFinished(
                 run_id=self.run_id,

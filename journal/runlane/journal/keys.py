@@ -58,6 +58,14 @@ class Keys(Struct, frozen=True):
         """STRING `<attempt>:<turn> <text>`: what the model has said in the current turn."""
         return f"{self.root}:part:{run_id}"
 
+    def steering(self, run_id: str) -> str:
+        """LIST of `<input id> <content>`: what was said to a run and is not journaled yet."""
+        return f"{self.root}:steer:{run_id}"
+
+    def input(self, input_id: str) -> str:
+        """STRING `<run id> <inputs that waited>` of an accepted input, with an expiry."""
+        return f"{self.root}:input:{input_id}"
+
     def sessions(self) -> str:
         """ZSET session → last submit, in server ms."""
         return f"{self.root}:sessions"

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from runlane.journal.record_order import RunStage, advance
+from runlane.journal.repeats import count_repeats
+from runlane.journal.transcript import ABANDONED_CALL, missing_result
 from runlane.journal.wire.bodies import RunBody
-from runlane.journal.wire.messages import ContextMessage, ToolMessage, UserMessage
+from runlane.journal.wire.messages import ContextMessage, UserMessage
 from runlane.journal.wire.records import (
     KIND_OF,
     AnyBody,
@@ -28,10 +30,10 @@ from runlane.journal.wire.tree import (
     LastRun,
     MessagesAppended,
     OpenRunState,
+    Repeated,
+    Spent,
     SteeringApplied,
 )
-
-ABANDONED_CALL = "the run ended before this call had a result; whether it happened is unknown"
 
 
 @dataclass(slots=True)
@@ -46,6 +48,13 @@ class OpenRun:
         started: Intents for its tool calls, by place in the response.
         completed: Results of its tool calls, by place in the response.
         usage: Tokens so far.
+        task: What it was asked to do; None for one that continues.
+        tool_calls: Tool calls that were asked for so far.
+        without_tools: Responses in a row without a tool call, and nobody spoke after them.
+        repeated: The last call that was asked for, and how often in a row.
+        repeated_before: The same as of the response before the last one.
+        counters: What middlewares have counted.
+        first_message: Place in `messages` where the run began.
     """
 
     run_id: str
@@ -55,6 +64,13 @@ class OpenRun:
     started: dict[int, ToolStarted] = field(default_factory=dict[int, ToolStarted])
     completed: dict[int, ToolCompleted] = field(default_factory=dict[int, ToolCompleted])
     usage: RunUsage = field(default_factory=RunUsage)
+    task: str | None = None
+    tool_calls: int = 0
+    without_tools: int = 0
+    repeated: Repeated = field(default_factory=Repeated)
+    repeated_before: Repeated = field(default_factory=Repeated)
+    counters: dict[str, int] = field(default_factory=dict[str, int])
+    first_message: int = 0
 
     def calls_without_result(self) -> list[int]:
         """Return the places of calls in the last response that have no result yet."""
@@ -77,6 +93,9 @@ class Projection:
             run has a result in it: where the journal has none, one that says so.
         open_run: The run that has begun and not ended.
         last_run: The run that ended last.
+        spent: What the whole history has cost.
+        foreign: Whether messages are among `messages` that no run here wrote: calls may lack a
+            result there, and results a call.
     """
 
     def __init__(self, path: Iterable[Record] = ()) -> None:
@@ -88,6 +107,8 @@ class Projection:
         self.messages: list[ContextMessage] = []
         self.open_run: OpenRun | None = None
         self.last_run: LastRun | None = None
+        self.spent = Spent()
+        self.foreign = False
         for record in path:
             self.add(record.body, record.parent_id)
 
@@ -112,12 +133,16 @@ class Projection:
         if run is not None and run.in_turn:
             return None
         return Checkpoint(
-            messages=tuple(self.messages), last_run=self.last_run, open_run=self._open_state()
+            messages=tuple(self.messages),
+            last_run=self.last_run,
+            open_run=self._open_state(),
+            spent=self.spent,
+            foreign=self.foreign,
         )
 
     def with_state(self, body: CompactionApplied) -> CompactionApplied:
         """Return a compaction that is applied here, with the state of the branch."""
-        return replace(body, last_run=self.last_run, open_run=self._open_state())
+        return replace(body, last_run=self.last_run, open_run=self._open_state(), spent=self.spent)
 
     def after(self, bodies: Iterable[AnyBody]) -> "Projection":
         """Return a projection with further records, and leave this one as it is."""
@@ -127,6 +152,7 @@ class Projection:
         if further.open_run is not None:
             further.open_run.started = dict(further.open_run.started)
             further.open_run.completed = dict(further.open_run.completed)
+            further.open_run.counters = dict(further.open_run.counters)
         for body in bodies:
             further.add(body)
         return further
@@ -134,21 +160,26 @@ class Projection:
     def _add_of_run(self, body: RunBody, parent_id: str) -> None:
         match body:
             case RunStarted():
-                self.open_run = OpenRun(body.run_id, parent_id)
+                self._open(OpenRun(body.run_id, parent_id, task=body.message.content))
                 self.messages.append(body.message)
             case RunContinued():
-                self.open_run = OpenRun(body.run_id, parent_id)
+                self._open(OpenRun(body.run_id, parent_id))
             case MessageAppended():
                 self._respond(body)
             case MessagesAppended():
                 self.messages += body.messages
+                self.foreign = True
             case SteeringApplied():
                 self.messages.append(UserMessage(body.content))
+                if self.open_run:
+                    self.open_run.without_tools = 0
             case ToolStarted() if self.open_run:
                 self.open_run.started[body.index] = body
+                self._count(self.open_run, body)
             case ToolCompleted() if self.open_run:
                 self.open_run.completed[body.index] = body
                 self.messages.append(body.message)
+                self._count(self.open_run, body)
             case RunFinished():
                 self._end(body)
             case _:
@@ -169,7 +200,26 @@ class Projection:
         run.started = {}
         run.completed = {}
         run.usage = run.usage.plus(body.usage)
+        calls = body.message.tool_calls
+        run.tool_calls += len(calls)
+        run.without_tools = 0 if calls else run.without_tools + 1
+        run.repeated_before = run.repeated
+        _, run.repeated = count_repeats(run.repeated, calls)
+        self.spent = Spent(
+            usage=self.spent.usage.plus(body.usage),
+            turns=self.spent.turns + 1,
+            tool_calls=self.spent.tool_calls + len(calls),
+        )
         self.messages.append(body.message)
+
+    def _open(self, run: OpenRun) -> None:
+        run.first_message = len(self.messages)
+        self.open_run = run
+
+    @staticmethod
+    def _count(run: OpenRun, body: ToolStarted | ToolCompleted) -> None:
+        for name in body.counted:
+            run.counters[name] = run.counters.get(name, 0) + 1
 
     def _end(self, body: RunFinished) -> None:
         run, self.open_run = self.open_run, None
@@ -179,28 +229,51 @@ class Projection:
         for index in run.calls_without_result():
             assert run.response is not None
             call = run.response.message.tool_calls[index]
-            self.messages.append(
-                ToolMessage(
-                    tool_call_id=call.id,
-                    tool_name=call.name,
-                    content=ABANDONED_CALL,
-                    is_error=True,
-                )
-            )
+            self.messages.append(missing_result(call, ABANDONED_CALL))
 
     def _open_state(self) -> OpenRunState | None:
         run = self.open_run
         if run is None:
             return None
-        return OpenRunState(run_id=run.run_id, base_id=run.base_id, turn=run.turn, usage=run.usage)
+        return OpenRunState(
+            run_id=run.run_id,
+            base_id=run.base_id,
+            turn=run.turn,
+            usage=run.usage,
+            task=run.task,
+            tool_calls=run.tool_calls,
+            without_tools=run.without_tools,
+            repeated=run.repeated,
+            counters=dict(run.counters),
+            first_message=run.first_message,
+        )
 
     def _restore(self, body: Checkpoint | CompactionApplied | HistoryImported) -> None:
-        self.messages = list(body.messages)
         if isinstance(body, HistoryImported):
-            self.last_run, self.open_run = body.last_run, None
+            self.messages, self.foreign = list(body.messages), True
+            self.last_run, self.open_run, self.spent = body.last_run, None, Spent()
             return
+        compacted = isinstance(body, CompactionApplied)
+        self.messages = list(body.messages)
+        self.foreign = True if isinstance(body, CompactionApplied) else body.foreign
         # The state that comes with it is news only where the path begins.
         self.last_run = self.last_run or body.last_run
+        if not self.spent.turns:
+            self.spent = body.spent
         state = body.open_run
         if self.open_run is None and state is not None:
-            self.open_run = OpenRun(state.run_id, state.base_id, turn=state.turn, usage=state.usage)
+            self.open_run = OpenRun(
+                state.run_id,
+                state.base_id,
+                turn=state.turn,
+                usage=state.usage,
+                task=state.task,
+                tool_calls=state.tool_calls,
+                without_tools=state.without_tools,
+                repeated=state.repeated,
+                repeated_before=state.repeated,
+                counters=dict(state.counters),
+                first_message=state.first_message,
+            )
+        if compacted and self.open_run is not None:
+            self.open_run.first_message = 0

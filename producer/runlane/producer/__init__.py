@@ -48,6 +48,7 @@ from runlane.journal.settings import Settings
 from runlane.journal.transfer.imported import ImportReport
 from runlane.journal.tree import BranchInfo, SessionCheckout, SessionRetry
 from runlane.journal.wire.blobs import BlobRef
+from runlane.journal.wire.content import ContentBlock, FileBlock, ImageBlock, TextBlock
 from runlane.journal.wire.control import ContinueRejectedReason, ControlReceipt, ControlStatus
 from runlane.journal.wire.events import Event, EventKind
 from runlane.journal.wire.jobs import FollowUpFailurePolicy
@@ -92,6 +93,7 @@ __all__ = [
     "BranchIntent",
     "Client",
     "CompactionApplied",
+    "ContentBlock",
     "ContextMessage",
     "ContinueRejectedError",
     "ContinueRejectedReason",
@@ -101,11 +103,13 @@ __all__ = [
     "Event",
     "EventKind",
     "ExportReport",
+    "FileBlock",
     "FollowUpFailurePolicy",
     "FollowUpRejectedError",
     "HeldLane",
     "HistoryImported",
     "IdempotencyConflictError",
+    "ImageBlock",
     "ImportLostError",
     "ImportReport",
     "InvalidInputError",
@@ -152,6 +156,7 @@ __all__ = [
     "SyncRunHandle",
     "SyncSession",
     "SystemMessage",
+    "TextBlock",
     "ToolMessage",
     "UndecodableError",
     "UnfinishedRunError",

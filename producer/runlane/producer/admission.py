@@ -13,6 +13,7 @@ LOST_PREFIX: Final = "lost-"
 
 IDEMPOTENCY_KEY_LENGTH_MAX: Final = 256
 REASON_LENGTH_MAX: Final = 1000
+STEERING_LENGTH_MAX: Final = 16_384
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _CURSOR: Final = re.compile(r"([1-9][0-9]{0,14})-[0-9]{1,19}\.[0-9a-f]{24}")
@@ -106,6 +107,16 @@ def check_reason(value: object) -> str:
         InvalidInputError: It is not 1 to 1000 characters of valid text.
     """
     return check_text("the reason", value, length_max=REASON_LENGTH_MAX)
+
+
+def check_steering(value: object) -> str:
+    """Return `value`, without white space around it, if it may be said to a run.
+
+    Raises:
+        InvalidInputError: It is not 1 to 16384 characters of valid text.
+    """
+    content = check_text("the steering", value).strip()
+    return check_text("the steering", content, length_max=STEERING_LENGTH_MAX)
 
 
 def check_cursor(value: object) -> str | None:

@@ -13,6 +13,7 @@ from runlane.producer.commands.doctor import doctor
 from runlane.producer.commands.exit_codes import INTERRUPTED, REFUSED, exit_code
 from runlane.producer.commands.run import continue_run, follow_up, run
 from runlane.producer.commands.sessions import sessions
+from runlane.producer.commands.steer import steer
 from runlane.producer.commands.tail import tail
 
 PLUGINS: Final = "runlane.commands"
@@ -91,7 +92,7 @@ def cli() -> None:
     """
 
 
-for subcommand in (run, continue_run, follow_up, tail, abort, sessions, doctor):
+for subcommand in (run, continue_run, follow_up, steer, tail, abort, sessions, doctor):
     cli.add_command(subcommand)
 
 

@@ -22,6 +22,7 @@ from runlane.producer.admission import (
     check_idempotency_key,
     check_name,
     check_reason,
+    check_steering,
     check_text,
     check_timeout,
 )
@@ -69,6 +70,25 @@ class Session(SessionJournal):
             version=None if version is None else check_name("version", version),
         )
 
+    async def runtime(
+        self,
+        task: str,
+        *,
+        idempotency_key: str | None = None,
+        version: str | None = None,
+        timeout: float | None = None,
+    ) -> str | None:
+        """Ask for an answer to a task, wait for it and return it; None if there is no text.
+
+        Raises:
+            AgentRunError: The run ended without completing; `result` of the error says how.
+            ResultTimeoutError: It has not ended within `timeout` seconds; it goes on.
+            RunlaneError: As `run` and `RunHandle.result` say.
+        """
+        deadline = check_timeout(timeout)
+        handle = await self.run(task, idempotency_key=idempotency_key, version=version)
+        return (await handle.result(deadline)).raise_for_status().output
+
     async def continue_run(self) -> RunHandle:
         """Ask to go on from where the last run of the lane ended, without a new message.
 
@@ -111,6 +131,29 @@ class Session(SessionJournal):
             check_idempotency_key(idempotency_key),
             task=check_text("the task", task),
             failure_policy=check_failure_policy(failure_policy),
+        )
+
+    async def steer(self, content: str) -> ControlReceipt:
+        """Say something to the active run of the lane; its model hears it in its next request.
+
+        What was accepted is settled exactly once, whatever process dies: the journal says
+        `steering_applied`, or `steering_discarded` if the run ends before. A run that would have
+        completed goes on for another turn.
+
+        Args:
+            content: What is said; white space around it is left out.
+
+        Returns:
+            What came of it: `accepted`, with the id that the journal names it by; `agent_idle` if
+            no run is active; `run_closing` if it was told to stop; `queue_full` if 16 inputs wait.
+
+        Raises:
+            InvalidInputError: The content is blank, too long or no valid text.
+            DurabilityError: It was accepted, and too few replicas confirmed it.
+            ServerUnavailableError: The server is away.
+        """
+        return await transitions.steer(
+            self._partition, self.session_id, self.branch_id, check_steering(content)
         )
 
     async def abort(self, reason: str = ABORT_REASON) -> ControlReceipt:

@@ -74,10 +74,10 @@ class SessionJournal:
             return []
 
     async def blob(self, blob: BlobRef | str) -> bytes:
-        """Return content that is kept beside the journal: all of a tool result that was cut.
+        """Return content that is kept beside the journal: all of a tool result, or a file of it.
 
         Args:
-            blob: `full` of a `tool_completed` record, or its digest.
+            blob: What a `tool_completed` record names as `full` or in a block, or its digest.
 
         Raises:
             InvalidInputError: It is no digest.

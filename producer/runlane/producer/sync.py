@@ -84,6 +84,23 @@ class SyncSession:
         )
         return SyncRunHandle(self._loop, handle)
 
+    def runtime(
+        self,
+        task: str,
+        *,
+        idempotency_key: str | None = None,
+        version: str | None = None,
+        timeout: float | None = None,
+    ) -> str | None:
+        """See `Session.runtime`."""
+        return self._loop.call(
+            self._session.runtime,
+            task,
+            idempotency_key=idempotency_key,
+            version=version,
+            timeout=timeout,
+        )
+
     def continue_run(self) -> SyncRunHandle:
         """See `Session.continue_run`."""
         return SyncRunHandle(self._loop, self._loop.call(self._session.continue_run))
@@ -103,6 +120,10 @@ class SyncSession:
             failure_policy=failure_policy,
         )
         return SyncRunHandle(self._loop, handle)
+
+    def steer(self, content: str) -> ControlReceipt:
+        """See `Session.steer`."""
+        return self._loop.call(self._session.steer, content)
 
     def abort(self, reason: str = ABORT_REASON) -> ControlReceipt:
         """See `Session.abort`."""

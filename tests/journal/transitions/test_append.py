@@ -64,13 +64,13 @@ async def test_the_same_request_again_is_recognised_whatever_came_in_between(
 ) -> None:
     lease = await driver.held()
     head = await driver.begin(lease)
-    sent = driver.last
+    sent, at_ms = driver.last, driver.last.reply[3]
     await driver.submit()
     async with driver.unchanged():
-        assert await driver.partition.resend(sent) == [b"DUP", head.encode(), b""]
+        assert await driver.partition.resend(sent) == [b"DUP", head.encode(), b"", at_ms]
     await driver.abort(lease.run_id, "enough")
     async with driver.unchanged():
-        assert await driver.partition.resend(sent) == [b"DUP", head.encode(), b"enough"]
+        assert await driver.partition.resend(sent) == [b"DUP", head.encode(), b"enough", at_ms]
     await driver.hand_back(lease)
     async with driver.unchanged():
         assert (await driver.partition.resend(sent))[:2] == [b"DUP", head.encode()]

@@ -127,7 +127,7 @@ async def test_the_same_request_again_is_recognised_whatever_came_in_between(
     await driver.begin(lease)
     finished = await driver.finish(lease)
     sent = driver.last
-    expected = [b"DUP", finished.head.encode()]
+    expected = [b"DUP", finished.head.encode(), finished.at_ms]
     async with driver.unchanged():
         assert await driver.partition.resend(sent) == expected
     following = await driver.lease()

@@ -33,6 +33,7 @@ CALLS: dict[str, Call] = {
     "steal": lambda driver, lease: steal(
         driver.partition, lease.run_id, branch_id="main", reason="it hangs"
     ),
+    "steer": lambda driver, _: driver.steer(),
     "keep_lost": lambda driver, _: keep_lost(
         driver.partition,
         "s",

@@ -111,8 +111,8 @@ class UnknownBlobError(NotFoundError):
         self.session_id = session_id
         self.digest = digest
         super().__init__(
-            f"session {session_id!r} has no blob {digest}; use `full` of a tool_completed record "
-            "of this session, or its digest"
+            f"session {session_id!r} has no blob {digest}; use what a tool_completed record of "
+            "this session names as `full` or in a block, or its digest"
         )
 
 

@@ -1,7 +1,7 @@
 --[[ abort
 Ask a run to stop. A waiting run ends here, a hold too; the worker of a running one is told.
 
-KEYS[1] root                partition; touches run, lane, heads, s, log, q, wake, inbox, next
+KEYS[1] root                partition; touches run, lane, heads, s, log, q, wake, inbox, next, steer
 
 ARGV[1] run_id
 ARGV[2] reason              kept as the error of the run; the first one stays

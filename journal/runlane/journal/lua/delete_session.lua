@@ -2,7 +2,7 @@
 Begin to delete a session, or go on with it: it takes no new work, and its runs end.
 
 KEYS[1] root                partition; touches s, heads, lane, run, inbox, next, log, q, wake, ctl,
-                            archive, deletions, sessions
+                            archive, deletions, sessions, steer
 
 ARGV[1] session
 ARGV[2] deletion            what names this deletion, unless one has begun before

@@ -1,7 +1,7 @@
 --[[ settle
 End a run that no worker holds: dead letter, or crashes exhausted.
 
-KEYS[1] root                partition; touches run, lane, heads, s, log, q, wake, inbox, next, dead
+KEYS[1] root                partition; touches run, lane, heads, s, log, q, wake, inbox, next, dead, steer
 
 ARGV[1] run_id
 ARGV[2] status              failed | cancelled

@@ -20,6 +20,7 @@ _NEAREST: Final = MappingProxyType(
     {
         StopReason.SUPERSEDED: StopReason.EXTERNAL_ABORT,
         StopReason.WORKER_LOST: StopReason.RUNTIME_ERROR,
+        StopReason.BUDGET_EXCEEDED: StopReason.TOKEN_BUDGET_EXCEEDED,
         StopReason.DEADLINE_EXCEEDED: StopReason.RUNTIME_ERROR,
         StopReason.RATE_LIMITED: StopReason.RUNTIME_ERROR,
         StopReason.PROVIDER_TIMEOUT: StopReason.RUNTIME_ERROR,

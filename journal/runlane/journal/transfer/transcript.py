@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from runlane.journal.projection import ABANDONED_CALL
+from runlane.journal.transcript import ABANDONED_CALL, missing_result
 from runlane.journal.wire.messages import (
     AssistantMessage,
     ContextMessage,
@@ -16,9 +16,7 @@ from runlane.journal.wire.messages import (
 
 def abandoned(call: ModelToolCall) -> ToolMessage:
     """Return the result of a call that never had one."""
-    return ToolMessage(
-        tool_call_id=call.id, tool_name=call.name, content=ABANDONED_CALL, is_error=True
-    )
+    return missing_result(call, ABANDONED_CALL)
 
 
 class _Response:

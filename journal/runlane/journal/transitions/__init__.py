@@ -28,6 +28,7 @@ from runlane.journal.transitions.release import release
 from runlane.journal.transitions.renew import Renewal, renew
 from runlane.journal.transitions.settle import settle
 from runlane.journal.transitions.steal import steal
+from runlane.journal.transitions.steer import steer
 from runlane.journal.transitions.submit import Submitted, submit
 from runlane.journal.transitions.trim import trim
 
@@ -71,6 +72,7 @@ __all__ = [
     "renew",
     "settle",
     "steal",
+    "steer",
     "submit",
     "trim",
 ]

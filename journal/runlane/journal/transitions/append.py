@@ -15,6 +15,8 @@ from runlane.journal.lease import Lease
 from runlane.journal.partition import Partition, Patience
 from runlane.journal.transitions.barriers import needs_barrier
 from runlane.journal.transitions.entries import Written, chained, entry_args
+from runlane.journal.transitions.inputs import decode_inputs, settled_by
+from runlane.journal.wire.control import ControlInput
 from runlane.journal.wire.events import Event
 from runlane.journal.wire.records import AnyBody
 
@@ -26,11 +28,15 @@ class Appended(Struct, frozen=True):
         head: Record id of the new head.
         abort_reason: Why the run is to stop; None if nobody asked.
         written: The entries as they were stored, oldest first.
+        at_ms: Server time of the records.
+        inputs: What was said to the run and waits to be heard, oldest first.
     """
 
     head: str
     abort_reason: str | None
     written: list[Written]
+    at_ms: int
+    inputs: tuple[ControlInput, ...] = ()
 
 
 async def append(
@@ -75,13 +81,16 @@ async def append(
         request_id,
         head,
         int(progress),
+        settled_by(written),
         len(written),
         *entry_args(written),
         retry_s=retry_s,
         barrier=needs_barrier(entries),
     )
     if code in (b"OK", b"DUP"):
-        return Appended(rest[0].decode(), rest[1].decode() or None, written)
+        new_head, reason, at_ms, *inputs = rest
+        waiting = decode_inputs(inputs[0]) if inputs else ()
+        return Appended(new_head.decode(), reason.decode() or None, written, at_ms, waiting)
     raise write_refused(code, rest[0].decode(), lease, head)
 
 

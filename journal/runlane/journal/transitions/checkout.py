@@ -7,6 +7,8 @@ from msgspec import Struct
 from runlane.journal.errors import SessionFencedError
 from runlane.journal.lease import Lease
 from runlane.journal.partition import Partition
+from runlane.journal.transitions.inputs import decode_inputs
+from runlane.journal.wire.control import ControlInput
 
 
 class Checkout(Struct, frozen=True):
@@ -19,12 +21,16 @@ class Checkout(Struct, frozen=True):
             another one in their ids.
         entries: Stream entries from the head back to the last checkpoint, newest first; further
             ones may have to be read.
+        elapsed_s: Seconds since the first attempt began.
+        inputs: What was said to the run and waits to be heard, oldest first.
     """
 
     head: str
     abort_reason: str | None
     inc: str
     entries: list[Any]
+    elapsed_s: float
+    inputs: tuple[ControlInput, ...]
 
 
 async def checkout(partition: Partition, lease: Lease, *, page: int) -> Checkout:
@@ -47,10 +53,12 @@ async def checkout(partition: Partition, lease: Lease, *, page: int) -> Checkout
         raise SessionFencedError(
             run_id=lease.run_id, fence=lease.fence, fence_held=rest[0].decode()
         )
-    head, reason, inc, entries = rest
+    head, reason, inc, entries, elapsed_ms, inputs = rest
     return Checkout(
         head=head.decode(),
         abort_reason=reason.decode() or None,
         inc=inc.decode(),
         entries=entries,
+        elapsed_s=elapsed_ms / 1000,
+        inputs=decode_inputs(inputs),
     )

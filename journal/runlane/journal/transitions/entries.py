@@ -7,8 +7,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from runlane.journal.wire.codec import chain_hash, encode_body
+from runlane.journal.wire.content import blobs_in
 from runlane.journal.wire.events import Event
-from runlane.journal.wire.records import AnyBody, MessageAppended, RunFinished, ToolCompleted
+from runlane.journal.wire.messages import ToolMessage
+from runlane.journal.wire.records import (
+    AnyBody,
+    MessageAppended,
+    RunFinished,
+    SteeringDiscarded,
+    ToolCompleted,
+)
+from runlane.journal.wire.tree import MessagesAppended, SteeringApplied
 
 
 class Written(Struct, frozen=True):
@@ -19,12 +28,14 @@ class Written(Struct, frozen=True):
         digest: Its chain hash.
         data: Its content, encoded.
         blobs: Digests of the blobs that it names, between spaces.
+        settles: Id of the input of which it says what became of it; empty if of none.
     """
 
     kind: str
     digest: str
     data: bytes
     blobs: str = ""
+    settles: str = ""
 
 
 def chained(
@@ -41,12 +52,12 @@ def chained(
             written.append(Written("", "", msgspec.msgpack.encode(entry)))
             continue
         if isinstance(entry, Written):
-            kind, data, blobs = entry.kind, entry.data, entry.blobs
+            kind, data, blobs, settles = entry.kind, entry.data, entry.blobs, entry.settles
         else:
             kind, data = encode_body(entry)
-            blobs = blobs_of(entry)
+            blobs, settles = blobs_of(entry), settled_of(entry)
         parent_hash = chain_hash(parent_hash, branch_id, kind, data)
-        written.append(Written(kind, parent_hash, data, blobs))
+        written.append(Written(kind, parent_hash, data, blobs, settles))
     return written
 
 
@@ -65,6 +76,23 @@ def as_stored(end: RunFinished, entries: Sequence[AnyBody | Event | Written]) ->
     return replace(end, result=replace(end.result, output=None), output_in_parent=True)
 
 
+def settled_of(body: AnyBody) -> str:
+    """Return the id of the input that a record settles; empty if it settles none."""
+    return body.input_id if isinstance(body, SteeringApplied | SteeringDiscarded) else ""
+
+
 def blobs_of(body: AnyBody) -> str:
-    """Return the digests of the blobs that a record names, between spaces."""
-    return body.full.digest if isinstance(body, ToolCompleted) and body.full else ""
+    """Return the digests of the blobs that a record brings along, between spaces, each once.
+
+    What only repeats messages of older records, such as a checkpoint, brings none: those keep the
+    blobs, and so does the archive when they go there.
+    """
+    match body:
+        case ToolCompleted(message=message, full=full):
+            refs = [full, *blobs_in(message.blocks)] if full else blobs_in(message.blocks)
+        case MessagesAppended(messages=messages):
+            results = [each for each in messages if isinstance(each, ToolMessage)]
+            refs = [ref for result in results for ref in blobs_in(result.blocks)]
+        case _:
+            return ""
+    return " ".join(dict.fromkeys(ref.digest for ref in refs))

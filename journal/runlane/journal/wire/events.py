@@ -1,7 +1,7 @@
 """What subscribers hear: committed events (one per record) and provisional ones (live only)."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +29,7 @@ class EventKind(StrEnum):
     TURN_COMPLETED = "turn_completed"
     MESSAGES_APPENDED = "messages_appended"
     STEERING_APPLIED = "steering_applied"
+    STEERING_DISCARDED = "steering_discarded"
     AGENT_FINISHED = "agent_finished"
     BRANCH_CREATED = "branch_created"
     BRANCH_PROMOTED = "branch_promoted"
@@ -38,7 +39,7 @@ class EventKind(StrEnum):
     JOURNAL_RESET = "journal_reset"
 
 
-_KIND_OF_RECORD = {
+KIND_OF_RECORD: Final = {
     "run_queued": EventKind.RUN_QUEUED,
     "abort_requested": EventKind.ABORT_REQUESTED,
     "run_started": EventKind.AGENT_STARTED,
@@ -51,6 +52,7 @@ _KIND_OF_RECORD = {
     "lease_stolen": EventKind.LEASE_STOLEN,
     "messages_appended": EventKind.MESSAGES_APPENDED,
     "steering_applied": EventKind.STEERING_APPLIED,
+    "steering_discarded": EventKind.STEERING_DISCARDED,
     "branch_created": EventKind.BRANCH_CREATED,
     "branch_promoted": EventKind.BRANCH_PROMOTED,
     "compaction_applied": EventKind.COMPACTION_COMPLETED,
@@ -118,7 +120,7 @@ def event_of(session_id: str, record: Record) -> Event:
         session_id=session_id,
         branch_id=branch_id,
         run_id=getattr(body, "run_id", ""),
-        kind=_KIND_OF_RECORD[record.kind],
+        kind=KIND_OF_RECORD[record.kind],
         at_ms=record.at_ms,
         attempt=getattr(body, "attempt", 0),
         turn=body.result.turns if isinstance(body, RunFinished) else getattr(body, "turn", 0),

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from runlane.journal.wire.content import ContentBlock
+
 
 class ModelToolCall(Struct, frozen=True, omit_defaults=True):
     """One tool call as the model wrote it.
@@ -65,14 +67,16 @@ class ToolMessage(Struct, frozen=True, omit_defaults=True, tag_field="role", tag
     Attributes:
         tool_call_id: The id of the `ModelToolCall` that it answers.
         tool_name: The tool that ran, or that was asked for.
-        content: Text, or JSON text of a structured result.
+        content: Text, or JSON text of a structured result; it says where each block belongs.
         is_error: Whether the call failed, was refused or has an unknown outcome.
+        blocks: What of the result is no text, in order.
     """
 
     tool_call_id: str
     tool_name: str
     content: str
     is_error: bool = False
+    blocks: tuple[ContentBlock, ...] = ()
 
 
 Message = UserMessage | AssistantMessage | ToolMessage

@@ -16,7 +16,7 @@ from runlane.journal.wire.messages import (
     ToolMessage,
     UserMessage,
 )
-from runlane.journal.wire.results import AgentRunResult
+from runlane.journal.wire.results import AgentRunResult, StopReason
 from runlane.journal.wire.tree import (
     BranchCreated,
     BranchPromoted,
@@ -114,6 +114,9 @@ class ToolStarted(InAttempt, frozen=True, kw_only=True):
         index: The place of the call in the assistant message, from 0.
         operation_key: `<run_id>:<turn>:<index>`, the same in every attempt.
         effect: A value of `ToolEffect`.
+        arguments: JSON text of what the tool is called with, where that is not what the model
+            wrote; None where it is.
+        counted: The names under which a middleware counted the call.
     """
 
     turn: int
@@ -121,6 +124,8 @@ class ToolStarted(InAttempt, frozen=True, kw_only=True):
     call: ModelToolCall
     operation_key: str
     effect: str
+    arguments: str | None = None
+    counted: tuple[str, ...] = ()
 
 
 class ToolCompleted(InAttempt, frozen=True, kw_only=True):
@@ -129,6 +134,7 @@ class ToolCompleted(InAttempt, frozen=True, kw_only=True):
     Attributes:
         message: The result as the model reads it.
         full: The whole content, where that was too large for the message.
+        counted: The names under which a middleware counted a call that it then refused.
     """
 
     turn: int
@@ -136,6 +142,24 @@ class ToolCompleted(InAttempt, frozen=True, kw_only=True):
     outcome: ToolOutcome
     message: ToolMessage
     full: BlobRef | None = None
+    counted: tuple[str, ...] = ()
+
+
+class SteeringDiscarded(RunBody, frozen=True, kw_only=True):
+    """What the user said to the run came to nothing: the run ended before its model could hear it.
+
+    On its branch, or on the control chain if the run had not begun.
+
+    Attributes:
+        input_id: What the receipt of the input named.
+        content: What was said.
+        reason: Why the run ended.
+    """
+
+    branch_id: str
+    input_id: str
+    content: str
+    reason: StopReason
 
 
 class RunFinished(RunBody, frozen=True, kw_only=True):
@@ -165,6 +189,7 @@ AnyBody = (
     | RunFinished
     | MessagesAppended
     | SteeringApplied
+    | SteeringDiscarded
     | BranchCreated
     | BranchPromoted
     | CompactionApplied
@@ -186,6 +211,7 @@ KINDS: Final[MappingProxyType[str, type[AnyBody]]] = MappingProxyType(
         "run_finished": RunFinished,
         "messages_appended": MessagesAppended,
         "steering_applied": SteeringApplied,
+        "steering_discarded": SteeringDiscarded,
         "branch_created": BranchCreated,
         "branch_promoted": BranchPromoted,
         "compaction_applied": CompactionApplied,

@@ -45,6 +45,7 @@ class StopReason(StrEnum):
     PROVIDER_AUTH = "provider_auth"
     PROVIDER_ERROR = "provider_error"
     SUPERSEDED = "superseded"
+    BUDGET_EXCEEDED = "budget_exceeded"
 
     @property
     def status(self) -> RunStatus:
@@ -74,6 +75,7 @@ CONTINUABLE: Final = frozenset(
         StopReason.MAX_STEPS,
         StopReason.MAX_NO_TOOL_RESPONSES,
         StopReason.TOKEN_BUDGET_EXCEEDED,
+        StopReason.BUDGET_EXCEEDED,
         StopReason.USAGE_UNAVAILABLE,
         StopReason.WORKER_LOST,
         StopReason.DEADLINE_EXCEEDED,
@@ -111,6 +113,11 @@ class RunUsage(Struct, frozen=True, omit_defaults=True):
     def complete(self) -> bool:
         """Whether every request reported its usage."""
         return self.request_count == self.reported_request_count
+
+    @property
+    def missing_request_count(self) -> int:
+        """Requests whose usage is unknown."""
+        return self.request_count - self.reported_request_count
 
     def plus(self, usage: ModelUsage | None) -> "RunUsage":
         """Return this usage with one more request, whose usage may be unknown."""

@@ -104,6 +104,18 @@ class SteeringApplied(RunBody, frozen=True, kw_only=True):
     target_turn: int
 
 
+class Repeated(Struct, frozen=True, omit_defaults=True):
+    """The last tool call that was asked for, and how many times in a row it was.
+
+    Attributes:
+        signature: A digest of its name and arguments; empty before the first call.
+        count: 0 before the first call.
+    """
+
+    signature: str = ""
+    count: int = 0
+
+
 class OpenRunState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A run that goes on across a checkpoint, between two of its turns.
 
@@ -112,12 +124,38 @@ class OpenRunState(Struct, frozen=True, kw_only=True, omit_defaults=True):
         base_id: Record id of the record before its first one; empty if there is none.
         turn: Model responses so far.
         usage: Tokens so far.
+        task: What it was asked to do; None for one that continues.
+        tool_calls: Tool calls that were asked for so far.
+        without_tools: Responses in a row without a tool call, and nobody spoke after them.
+        repeated: The last call that was asked for, and how often in a row.
+        counters: What middlewares have counted.
+        first_message: Place in the transcript where the run began.
     """
 
     run_id: str
     base_id: str
     turn: int = 0
     usage: RunUsage = RunUsage()
+    task: str | None = None
+    tool_calls: int = 0
+    without_tools: int = 0
+    repeated: Repeated = Repeated()
+    counters: dict[str, int] = {}
+    first_message: int = 0
+
+
+class Spent(Struct, frozen=True, omit_defaults=True):
+    """What the whole history of a branch has cost.
+
+    Attributes:
+        usage: Tokens of all responses.
+        turns: How many responses those were.
+        tool_calls: Tool calls that were asked for in them.
+    """
+
+    usage: RunUsage = RunUsage()
+    turns: int = 0
+    tool_calls: int = 0
 
 
 class LastRun(Struct, frozen=True):
@@ -138,6 +176,7 @@ class CompactionApplied(Body, frozen=True, kw_only=True):
         messages: The summary and what was kept, as the model reads them.
         last_run: The run that ended last.
         open_run: The run in which it happened, between two turns; None between two runs.
+        spent: What the history before has cost.
     """
 
     operation_id: str
@@ -145,17 +184,27 @@ class CompactionApplied(Body, frozen=True, kw_only=True):
     messages: tuple[ContextMessage, ...]
     last_run: LastRun | None = None
     open_run: OpenRunState | None = None
+    spent: Spent = Spent()
 
 
 class Checkpoint(Body, frozen=True, kw_only=True):
     """All that a worker must know of the branch up to here; nothing before it need be read.
 
     It repeats what the records before it say, and adds nothing.
+
+    Attributes:
+        messages: The transcript.
+        last_run: The run that ended last.
+        open_run: The run that goes on; None between two runs.
+        spent: What the history before has cost.
+        foreign: Whether some of the messages come from elsewhere, and may not fit a model.
     """
 
     messages: tuple[ContextMessage, ...]
     last_run: LastRun | None = None
     open_run: OpenRunState | None = None
+    spent: Spent = Spent()
+    foreign: bool = False
 
 
 class HistoryImported(Body, frozen=True, kw_only=True):

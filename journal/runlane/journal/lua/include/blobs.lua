@@ -1,5 +1,6 @@
 -- Blobs of a session: content that is too large for a record. `refs` counts the records in the
--- stream that name one; while there are none it is listed as an orphan, and dropped in the end.
+-- stream that brought one (what repeats their messages, as a checkpoint does, does not count);
+-- while there are none it is listed as an orphan, and dropped in the end.
 
 local function orphan(session, digest)
   return session .. '/' .. digest

@@ -42,6 +42,13 @@ local function publish_event(session, revision, data)
   redis.call('PUBLISH', key('ev', session), 'P' .. revision .. '\0' .. data)
 end
 
+-- When a record that lies in the journal's stream was appended; 0 if it does not.
+local function time_of(session, record_id)
+  local stream_id = string.match(record_id, '^[^.]*')
+  local entry = redis.call('XRANGE', key('log', session), stream_id, stream_id)[1]
+  return entry and tonumber(entry[2][10]) or 0
+end
+
 local function blob_key(session, digest)
   return key('blob', session .. '/' .. digest)
 end

@@ -31,10 +31,10 @@ end
 
 local function read_run(run_id)
   local f = redis.call('HMGET', key('run', run_id), 'session', 'branch', 'agent', 'queue', 'state', 'attempt',
-    'submitted_ms', 'started_ms', 'policy', 'abort', 'worker')
+    'submitted_ms', 'started_ms', 'policy', 'abort', 'worker', 'inputs')
   if not f[1] then return nil end
   return { session = f[1], branch = f[2], agent = f[3], queue = f[4], state = f[5], attempt = f[6],
-    submitted = f[7], started = f[8], policy = f[9], abort = f[10] or nil, worker = f[11] or '' }
+    submitted = f[7], started = f[8], policy = f[9], abort = f[10] or nil, worker = f[11] or '', inputs = f[12] }
 end
 
 local function is_hold(run_id)
