@@ -1,7 +1,7 @@
 """Each bench, with hardly anything to measure: the figures are there, whatever they say."""
 
 import pytest
-from bench import append, checkout, memory, slots, start, takeover, throughput
+from bench import append, checkout, loop, memory, slots, start, takeover, throughput
 from bench.lab import BenchError, lab
 from bench.report import Report
 from bench.slots import Shape
@@ -104,6 +104,24 @@ async def test_memory() -> None:
     with_peers(report, peers=peers)
     check(report, peers=peers)
     assert set(report.peers["langgraph_sqlite"]) == {"turns_2_sent_bytes", "turns_2_stored_bytes"}
+
+
+async def test_loop() -> None:
+    cases = (
+        loop.Case(name="run", turns=0, runs=1),
+        loop.Case(name="parallel_call_of_2", turns=1, calls=2, parallel=True, runs=1),
+    )
+    report = await loop.run(loop.Size(rounds=1, cases=cases, numbers=(2, 4, 300), runs=1))
+    names = {"run", "parallel_call_of_2", "run_2", "run_4", "run_300"}
+    figures = {f"{name}_{time}_ms" for name in names for time in ("cpu", "wall")}
+    growth = "growth_2_to_300_ratio"
+    assert figures | {growth, f"journaled_{growth}"} < set(report.figures)
+    assert {f"journaled_{name}_server_cpu_ms" for name in names} < set(report.figures)
+    with_peers(report, peers={"ejagent", "tada"})
+    check(report, peers={"ejagent", "tada"})
+    assert set(report.peers["tada"]) == {*figures, growth}
+    journaled = {f"journaled_{each}" for each in figures if not each.startswith("run_300")}
+    assert set(report.peers["ejagent"]) == {*figures, growth, *journaled}
 
 
 @pytest.mark.parametrize("system", [Runlane(), StockArq()], ids=["runlane", "arq"])

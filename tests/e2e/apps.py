@@ -18,7 +18,8 @@ from runlane.worker import (
     ModelConfig,
     OpenAIModelAdapter,
     RecoveryPolicy,
-    ToolContext,
+    RuntimePolicy,
+    ToolCallContext,
     ToolEffect,
     tool,
 )
@@ -27,7 +28,7 @@ LEDGER = Ledger(Path(os.environ["LEDGER"]))
 POLL_S = 0.02
 
 
-def _enter(name: str, context: ToolContext) -> None:
+def _enter(name: str, context: ToolCallContext) -> None:
     LEDGER.enter(
         Execution(
             tool=name,
@@ -49,41 +50,41 @@ async def _opened(gate: str) -> None:
 
 
 @tool(effect=ToolEffect.READ_ONLY)
-async def look(context: ToolContext) -> str:
+async def look(context: ToolCallContext) -> str:
     """Only look."""
     _enter("look", context)
     return "seen"
 
 
 @tool(effect=ToolEffect.IDEMPOTENT)
-async def stamp(context: ToolContext) -> str:
+async def stamp(context: ToolCallContext) -> str:
     """Leave a mark; a second one with the same key changes nothing."""
     _enter("stamp", context)
     return "stamped"
 
 
 @tool
-async def pay(context: ToolContext, amount: int = 1) -> str:
+async def pay(context: ToolCallContext, amount: int = 1) -> str:
     """Pay; nobody can tell afterwards whether it happened."""
     _enter("pay", context)
     return f"paid {amount}"
 
 
 @tool
-async def charge(context: ToolContext) -> str:
+async def charge(context: ToolCallContext) -> str:
     """Pay in a way that can be looked up."""
     _enter("charge", context)
     return "charged"
 
 
 @charge.reconcile
-async def find_charge(context: ToolContext) -> str | None:
+async def find_charge(context: ToolCallContext) -> str | None:
     """Look it up."""
     return "charge found" if LEDGER.all("charge", key=context.operation_key) else None
 
 
 @tool(effect=ToolEffect.READ_ONLY)
-async def hold(context: ToolContext, gate: str) -> str:
+async def hold(context: ToolCallContext, gate: str) -> str:
     """Wait for a gate; stops when it is told to."""
     _enter("hold", context)
     await _opened(gate)
@@ -91,7 +92,7 @@ async def hold(context: ToolContext, gate: str) -> str:
 
 
 @tool
-async def hold_and_pay(context: ToolContext, gate: str) -> str:
+async def hold_and_pay(context: ToolCallContext, gate: str) -> str:
     """Pay, and wait for a gate before saying so; stops when it is told to."""
     _enter("hold_and_pay", context)
     await _opened(gate)
@@ -99,7 +100,7 @@ async def hold_and_pay(context: ToolContext, gate: str) -> str:
 
 
 @tool(effect=ToolEffect.READ_ONLY)
-def hold_thread(context: ToolContext, gate: str) -> str:
+def hold_thread(context: ToolCallContext, gate: str) -> str:
     """Wait for a gate in a thread, which nobody can stop."""
     _enter("hold_thread", context)
     while not _is_open(gate):
@@ -108,7 +109,7 @@ def hold_thread(context: ToolContext, gate: str) -> str:
 
 
 @tool
-async def freeze(context: ToolContext, seconds: float) -> str:
+async def freeze(context: ToolCallContext, seconds: float) -> str:
     """Hold up the event loop of the whole process, as no tool should."""
     _enter("freeze", context)
     time.sleep(seconds)  # noqa: ASYNC251 (the fault that is tested)
@@ -116,7 +117,7 @@ async def freeze(context: ToolContext, seconds: float) -> str:
 
 
 @tool(effect=ToolEffect.READ_ONLY)
-async def poison(context: ToolContext) -> str:
+async def poison(context: ToolCallContext) -> str:
     """Kill the process."""
     _enter("poison", context)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -124,7 +125,7 @@ async def poison(context: ToolContext) -> str:
 
 
 @tool(effect=ToolEffect.READ_ONLY)
-async def recite(context: ToolContext, size: int) -> str:
+async def recite(context: ToolCallContext, size: int) -> str:
     """Say so many characters."""
     _enter("recite", context)
     return "0123456789" * (size // 10)
@@ -140,6 +141,7 @@ def _agent(name: str) -> Agent:
         OpenAIModelAdapter(ModelConfig.from_env()),
         system_prompt="You are a clerk.",
         tools=TOOLS,
+        runtime_policy=RuntimePolicy(max_repeated_tool_calls=1000),
         recovery_policy=RecoveryPolicy.FAIL if strict else RecoveryPolicy.REPORT,
     )
 

@@ -7,16 +7,19 @@ from typing import Any
 from runlane.journal.errors import WriteRefusedError
 from runlane.journal.projection import Projection
 from runlane.journal.wire.blobs import BlobRef, pack_blob
-from runlane.journal.wire.events import EventKind
+from runlane.journal.wire.control import ControlInput
+from runlane.journal.wire.events import KIND_OF_RECORD, EventKind
 from runlane.journal.wire.messages import UserMessage
 from runlane.journal.wire.records import (
+    KIND_OF,
     AnyBody,
     AttemptCause,
     AttemptStarted,
     RunFinished,
     RunStarted,
 )
-from runlane.journal.wire.results import AgentRunResult, RunUsage
+from runlane.journal.wire.results import AgentRunResult  # noqa: TC001 (a field of a dataclass)
+from runlane.journal.wire.tree import SteeringApplied
 from runlane.worker import Agent, CancellationToken
 from runlane.worker.loop.ending import Ending
 from runlane.worker.loop.orchestrator import orchestrate
@@ -82,6 +85,10 @@ class MemoryRun:
         blob_bytes_max: The largest content that `keep` takes.
         events: Provisional events, as they were emitted.
         said: Text of the model, as it came.
+        steering: What was said to the run and is not journaled yet.
+        elapsed_s: How long the run has gone on.
+        trace: Kinds of events as a subscriber hears them, those of records included; deltas that
+            follow each other once.
     """
 
     journal: Journal
@@ -96,6 +103,9 @@ class MemoryRun:
         default_factory=list[tuple[EventKind, int, Any]]
     )
     said: list[str] = field(default_factory=list[str])
+    steering: list[ControlInput] = field(default_factory=list[ControlInput])
+    elapsed_s: float = 0.0
+    trace: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
         self.run_id = RUN_ID
@@ -103,6 +113,8 @@ class MemoryRun:
         self.agent_name = "agent"
         self.projection = self.journal.project()
         self.cancellation = CancellationToken()
+        self.result: AgentRunResult | None = None
+        self._ended_turn = 0
 
     async def commit(self, *bodies: AnyBody) -> None:
         assert bodies
@@ -112,6 +124,11 @@ class MemoryRun:
         self.step("after a commit")
         for body in bodies:
             self.projection.add(body)
+            if isinstance(body, RunFinished) and self._ended_turn:
+                self.emit(EventKind.TURN_COMPLETED, self._ended_turn)
+            self._hear(KIND_OF_RECORD[KIND_OF[type(body)]])
+            if isinstance(body, SteeringApplied):
+                self.steering = [each for each in self.steering if each.input_id != body.input_id]
         if self.abort_at_commit is not None and len(self.journal.commits) >= self.abort_at_commit:
             self.cancellation.cancel("aborted")
 
@@ -125,11 +142,17 @@ class MemoryRun:
 
     def emit(self, kind: EventKind, turn: int, payload: dict[str, Any] | None = None) -> None:
         self.events.append((kind, turn, payload))
+        self._hear(kind)
 
     def say(self, turn: int, delta: str) -> None:
         assert self.projection.open_run is not None
         assert turn == self.projection.open_run.turn + 1
         self.said.append(delta)
+        self._hear(EventKind.ASSISTANT_TEXT_DELTA)
+
+    def _hear(self, kind: EventKind) -> None:
+        if not (kind.endswith("_delta") and self.trace[-1:] == [kind]):
+            self.trace.append(str(kind))
 
     def check_lease(self) -> None:
         if self.lease_lost:
@@ -141,10 +164,10 @@ class MemoryRun:
 
     async def begin(self, task: str = "do it") -> None:
         """Journal the start of the run, or of one more attempt."""
-        if self.journal.commits:
+        if self.projection.open_run is not None:
             await self.commit(
                 AttemptStarted(
-                    run_id=RUN_ID,
+                    run_id=self.run_id,
                     attempt=self.attempt,
                     worker_id="w",
                     cause=AttemptCause.CRASH,
@@ -153,7 +176,7 @@ class MemoryRun:
             return
         await self.commit(
             RunStarted(
-                run_id=RUN_ID,
+                run_id=self.run_id,
                 attempt=self.attempt,
                 agent="agent",
                 version="1",
@@ -164,16 +187,21 @@ class MemoryRun:
 
     async def finish(self, ending: Ending) -> None:
         """Journal the end, together with what belongs to it."""
-        status = ending.stop_reason.status
-        result = AgentRunResult(status=status, stop_reason=ending.stop_reason, usage=RunUsage())
-        await self.commit(*ending.last, RunFinished(run_id=RUN_ID, branch_id=BRANCH, result=result))
+        self.result = ending.result(self.projection)
+        self._ended_turn = ending.turn
+        end = RunFinished(run_id=self.run_id, branch_id=BRANCH, result=self.result)
+        await self.commit(*ending.last, end)
+
+    async def go_on(self, agent: Agent) -> Ending:
+        """Go on to the end, without journaling it."""
+        return await orchestrate(agent, self)
 
     async def carry_on(self, agent: Agent) -> Ending:
         """Begin, go on to the end and journal it; the agent is started and stopped around it."""
         await agent.startup()
         try:
             await self.begin()
-            ending = await orchestrate(agent, self)
+            ending = await self.go_on(agent)
             await self.finish(ending)
         finally:
             await agent.shutdown()

@@ -18,6 +18,8 @@ from runlane.worker import (
 )
 from runlane.worker.models import ModelStreamEvent
 
+USAGE = ModelUsage(input_tokens=10, output_tokens=1)
+
 Answer = AssistantMessage | Exception | None
 """A response, an error, or None: it streams a little and then nothing more."""
 
@@ -39,7 +41,9 @@ def text(content: str) -> AssistantMessage:
 
 
 class ScriptedModel(ModelAdapter):
-    """Gives the answer whose number is the count of answers since the last user message.
+    """Gives the answer whose number is the count of answers since the last task.
+
+    What hooks and people say while the run goes on is no task: it begins with "steer".
 
     Attributes:
         contexts: What it was asked, oldest first.
@@ -49,12 +53,17 @@ class ScriptedModel(ModelAdapter):
     name = "scripted"
 
     def __init__(
-        self, answers: Sequence[Answer], *, step: Callable[[str], None] = lambda _: None
+        self,
+        answers: Sequence[Answer],
+        *,
+        step: Callable[[str], None] = lambda _: None,
+        usage: ModelUsage | None = USAGE,
     ) -> None:
         self.contexts: list[ModelContext] = []
         self.silent = asyncio.Event()
         self._answers = answers
         self._step = step
+        self._usage = usage
 
     async def stream(
         self, context: ModelContext, *, cancellation: CancellationToken
@@ -73,7 +82,7 @@ class ScriptedModel(ModelAdapter):
         assert answer is not None
         for word in (answer.content or "").split(" "):
             yield ModelTextDelta(word)
-        yield ModelResponseCompleted(answer, ModelUsage(input_tokens=10, output_tokens=1))
+        yield ModelResponseCompleted(answer, self._usage)
 
 
 class UnfinishedModel(ModelAdapter):
@@ -88,7 +97,7 @@ class UnfinishedModel(ModelAdapter):
 def _answers_so_far(context: ModelContext) -> int:
     count = 0
     for message in context.messages:
-        if isinstance(message, UserMessage):
+        if isinstance(message, UserMessage) and not message.content.startswith("steer"):
             count = 0
         elif isinstance(message, AssistantMessage):
             count += 1

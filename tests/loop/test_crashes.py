@@ -42,7 +42,7 @@ async def test_a_run_that_is_cut_anywhere_comes_to_one_good_end(
     for attempt, (cut, server_changes) in enumerate([*cuts, (NEVER, False)], 1):
         world.step = crash_at("anywhere", cut)
         run = MemoryRun(world.journal, attempt, server_changed, world.step)
-        agent = agent_of(answers, world, recovery_policy=policy)
+        agent = agent_of(answers, world, recovery_policy=policy, max_repeated_tool_calls=99)
         await _until_dead(run, agent)
         if any(isinstance(body, RunFinished) for body in world.journal.bodies):
             break

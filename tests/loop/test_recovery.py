@@ -10,7 +10,7 @@ from tests.loop.scripted_model import Answer, ScriptedModel, call, calls, text
 from runlane.journal.wire.messages import AssistantMessage, ToolMessage
 from runlane.journal.wire.records import MessageAppended, ToolCompleted, ToolOutcome
 from runlane.journal.wire.results import StopReason
-from runlane.worker import Agent, RecoveryPolicy, ToolContext, ToolEffect, tool
+from runlane.worker import Agent, RecoveryPolicy, ToolCallContext, ToolEffect, tool
 
 INTENT_KEPT = ("after a commit", 2)
 EFFECT_DONE = ("after an effect", 1)
@@ -131,7 +131,7 @@ def _replaced(name: str, effect: ToolEffect) -> Agent:
     """The agent after a deployment in which its one tool became another."""
 
     @tool(name=name, effect=effect)
-    async def other(context: ToolContext) -> str:
+    async def other(context: ToolCallContext) -> str:
         return "of the new version"
 
     return Agent("agent", ScriptedModel([None, text("done")]), tools=[other])
@@ -174,7 +174,7 @@ async def test_turns_are_counted_over_all_attempts(world: World) -> None:
     answers: list[Answer] = [calls(call("look"))] * 9
     await crash(world, answers, "after an effect", 2)
     heir = MemoryRun(world.journal, attempt=2)
-    ending = await heir.carry_on(agent_of(answers, world, max_steps=3))
+    ending = await heir.carry_on(agent_of(answers, world, max_steps=3, max_repeated_tool_calls=9))
     assert ending.stop_reason is StopReason.MAX_STEPS
     assert [body.turn for body in results(world.journal)] == [1, 2, 3]
 

@@ -12,24 +12,9 @@ from tests.loop.scripted_model import ScriptedModel, call, calls, text
 from runlane.journal.errors import WriteRefusedError
 from runlane.journal.wire.records import MessageAppended, ToolCompleted, ToolOutcome, ToolStarted
 from runlane.journal.wire.results import StopReason
-from runlane.worker import Agent, ToolContext, ToolEffect, tool
+from runlane.worker import Agent, ToolCallContext, ToolEffect, tool
 from runlane.worker.loop.ending import Ending
 from runlane.worker.loop.session import HandBackSignal
-
-
-@pytest.fixture
-def journal() -> Journal:
-    return Journal()
-
-
-@pytest.fixture
-def world(journal: Journal) -> World:
-    return World(journal)
-
-
-@pytest.fixture
-def run(journal: Journal) -> MemoryRun:
-    return MemoryRun(journal)
 
 
 def outcomes(journal: Journal) -> list[ToolOutcome]:
@@ -75,7 +60,7 @@ async def test_an_abort_stops_the_tool_and_skips_the_calls_behind_it(
     begun = asyncio.Event()
 
     @tool(effect=effect)
-    async def wait(context: ToolContext) -> None:
+    async def wait(context: ToolCallContext) -> None:
         begun.set()
         await asyncio.Event().wait()
 

@@ -35,21 +35,6 @@ ENDS = {
 }
 
 
-@pytest.fixture
-def journal() -> Journal:
-    return Journal()
-
-
-@pytest.fixture
-def world(journal: Journal) -> World:
-    return World(journal)
-
-
-@pytest.fixture
-def run(journal: Journal) -> MemoryRun:
-    return MemoryRun(journal)
-
-
 def kinds(journal: Journal) -> list[list[str]]:
     return [[KIND_OF[type(body)] for body in commit] for commit in journal.commits]
 
@@ -69,6 +54,7 @@ async def test_a_text_ends_the_run_and_is_journaled_with_its_end(
     assert run.events == [
         (EventKind.TURN_STARTED, 1, None),
         (EventKind.ASSISTANT_THINKING_DELTA, 1, {"delta": "hm"}),
+        (EventKind.TURN_COMPLETED, 1, None),
     ]
     (context,) = cast("ScriptedModel", agent.model).contexts
     assert context.messages == (SystemMessage("You are a test."), UserMessage("do it"))
@@ -172,7 +158,7 @@ async def test_progress_is_heard_with_the_call_that_it_belongs_to(
 
 async def test_a_run_takes_no_more_turns_than_permitted(run: MemoryRun, world: World) -> None:
     answers = [calls(call("look"))] * 5
-    ending = await run.carry_on(agent_of(answers, world, max_steps=3))
+    ending = await run.carry_on(agent_of(answers, world, max_steps=3, max_repeated_tool_calls=9))
     assert ending.stop_reason is StopReason.MAX_STEPS
     assert "3 permitted turns" in (ending.error or "")
     assert len(world.keys("look")) == 3

@@ -33,11 +33,15 @@ async def test_what_is_reported_after_the_end_is_dropped() -> None:
     token = CancellationToken()
     cancelled, settled = context_of_call(token, heard), context_of_call(heard=heard)
     await cancelled.progress.report("half", {"done": 0.5})
+    await cancelled.progress.report(ToolProgressUpdate("more", 0.6))
     token.cancel()
     settled.progress.settle()
     await cancelled.progress.report("late")
     await settled.progress.report("late")
-    assert heard == [ToolProgressUpdate("half", {"done": 0.5})]
+    assert heard == [
+        ToolProgressUpdate("half", {"done": 0.5}),
+        ToolProgressUpdate("more", 0.6),
+    ]
 
 
 async def test_what_waits_while_the_call_ends_is_dropped() -> None:

@@ -1,17 +1,28 @@
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 from tests.tools.support import context_of_call
 
-from runlane.worker.tools import StepOutcome, ToolContext, ToolControl, ToolEffect, tool
+from runlane.worker.control import CancellationToken
+from runlane.worker.tools import (
+    StepOutcome,
+    ToolCallContext,
+    ToolControl,
+    ToolEffect,
+    ToolProgressReporter,
+    ToolProgressUpdate,
+    tool,
+)
 
 
 class Colour(Enum):
@@ -36,7 +47,7 @@ async def order(
     notes: list[str] | None = None,
     tags: tuple[str, ...] = ("new",),
     *,
-    ctx: ToolContext,
+    ctx: ToolCallContext,
 ) -> dict[str, Any]:
     """Order items
     from the shop.
@@ -197,3 +208,122 @@ async def test_a_step_outcome_is_kept() -> None:
         return done
 
     assert await finish.invoke({}, context=context_of_call()) is done
+
+
+@dataclass
+class Address:
+    """Where somebody lives."""
+
+    town: str
+    lines: list[str] = field(default_factory=list[str])
+
+
+class Window(TypedDict, total=False):
+    first: int
+    last: int
+
+
+@tool
+async def search(
+    query: Annotated[str, Meta(min_length=1, description="What to look for.")],
+    near: Address | None,
+    kind: Literal["book", "film"] = "book",
+    window: Window | None = None,
+    limit: Annotated[int, Meta(ge=1, le=100)] | None = 10,
+) -> Any:
+    """Search.
+
+    Args:
+        query: Not this, since the annotation says it already.
+        kind (str, optional): One of a few.
+        limit: How many,
+            at most.
+    """
+    return query, near, kind, window, limit
+
+
+def test_every_usual_type_has_its_schema() -> None:
+    parameters = search.definition.schema.parameters
+    nothing = {"type": "null"}
+    assert parameters["required"] == ["query", "near"]
+    assert parameters["properties"] == {
+        "query": {"type": "string", "minLength": 1, "description": "What to look for."},
+        "near": {"anyOf": [{"$ref": "#/$defs/Address"}, nothing]},
+        "kind": {"enum": ["book", "film"], "default": "book", "description": "One of a few."},
+        "window": {"anyOf": [{"$ref": "#/$defs/Window"}, nothing], "default": None},
+        "limit": {
+            "anyOf": [{"type": "integer", "minimum": 1, "maximum": 100}, nothing],
+            "default": 10,
+            "description": "How many, at most.",
+        },
+    }
+    address, window = (parameters["$defs"][name] for name in ("Address", "Window"))
+    assert address["properties"]["town"] == {"type": "string"}
+    assert (address["description"], address["required"]) == ("Where somebody lives.", ["town"])
+    assert window["properties"] == {"first": {"type": "integer"}, "last": {"type": "integer"}}
+    assert window["required"] == []
+
+
+async def test_every_usual_type_is_made_of_what_the_model_gives() -> None:
+    arguments = {"query": "a", "near": {"town": "Ulm"}, "kind": "film", "window": {"last": 2}}
+    assert search.argument_errors(arguments) == ()
+    outcome = await search.invoke(arguments, context=context_of_call())
+    assert outcome.data == ("a", Address("Ulm"), "film", {"last": 2}, 10)
+    found = await search.invoke({"query": "a", "near": None}, context=context_of_call())
+    assert found.data == ("a", None, "book", None, 10)
+
+
+@pytest.mark.parametrize(
+    ("argument", "place", "keyword"),
+    [
+        ({"query": ""}, "/query", "minLength"),
+        ({"near": {"town": 1}}, "/near/town", "type"),
+        ({"near": {}}, "/near/town", "required"),
+        ({"kind": "song"}, "/kind", "enum"),
+        ({"window": {"first": "a"}}, "/window/first", "type"),
+        ({"limit": 0}, "/limit", "minimum"),
+        ({"else": 1}, "", "additionalProperties"),
+    ],
+)
+def test_what_does_not_fit_is_said_with_its_place(
+    argument: dict[str, Any], place: str, keyword: str
+) -> None:
+    (error,) = search.argument_errors({"query": "a", "near": None, **argument})
+    assert (error.path, error.keyword) == (place, keyword)
+
+
+async def test_what_belongs_to_the_call_is_passed_and_not_asked_of_the_model() -> None:
+    @tool
+    async def look(
+        at: str,
+        context: ToolCallContext,
+        progress: ToolProgressReporter,
+        cancellation: CancellationToken | None = None,
+    ) -> str:
+        """Look.
+
+        Args:
+            at: What to look at.
+            progress: Not for the model.
+        """
+        assert (progress, cancellation) == (context.progress, context.cancellation)
+        await progress.report(f"looking at {at}")
+        return context.operation_key
+
+    assert [*look.definition.schema.parameters["properties"]] == ["at"]
+    heard: list[ToolProgressUpdate] = []
+    outcome = await look.invoke({"at": "stars"}, context=context_of_call(heard=heard))
+    assert (outcome.data, heard) == ("run:2:0", [ToolProgressUpdate("looking at stars")])
+    (refused,) = look.argument_errors({"at": "stars", "progress": None})
+    assert refused.keyword == "additionalProperties"
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_strictness_is_said_to_the_provider_if_it_is_chosen(strict: bool) -> None:
+    def look(at: str) -> str:
+        return at
+
+    assert "strict" not in tool(look).definition.to_openai_tool()["function"]
+    chosen = tool(strict=strict)(look).definition
+    assert chosen.to_openai_tool()["function"]["strict"] is strict
+    assert chosen.schema.strict is strict

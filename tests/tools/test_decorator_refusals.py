@@ -3,9 +3,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from runlane.journal.errors import InvalidInputError
 from runlane.worker.tools import tool
+
+
+class Named(Struct):
+    name: str
 
 
 def no_annotation(a: int) -> None:
@@ -48,6 +53,10 @@ async def piecemeal_async() -> AsyncIterator[str]:
     yield "a"
 
 
+def not_one_type(b: int, a: int | dict[str, int] | Named) -> None:
+    """Do."""
+
+
 def endless(a: float = float("inf")) -> None:
     """Do."""
 
@@ -60,7 +69,8 @@ def endless(a: float = float("inf")) -> None:
         (many, "parameter 'a' cannot be given by name"),
         (named, "parameter 'a' cannot be given by name"),
         (unresolved, "cannot be resolved"),
-        (not_json, "tool 'not_json': .*Thread"),
+        (not_json, "tool 'not_json': parameter 'a': type .*Thread'> is not supported"),
+        (not_one_type, "parameter 'a': Type unions may not contain more than one dict-like"),
         (endless, "not a JSON object"),
         (piecemeal, "tool 'piecemeal' is a generator; it must return its result"),
         (piecemeal_async, "tool 'piecemeal_async' is a generator"),

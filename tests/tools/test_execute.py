@@ -4,12 +4,12 @@ import sys
 from typing import Any
 
 import pytest
-from tests.tools.support import context_of_call, prepared, runtime_of
+from tests.tools.support import context_of_call, execute, prepared, runtime_of
 
 from runlane.journal.wire.records import ToolOutcome
 from runlane.worker.tools import (
     StepOutcome,
-    ToolContext,
+    ToolCallContext,
     ToolControl,
     ToolProgressUpdate,
     ToolResult,
@@ -27,7 +27,7 @@ async def test_a_result_is_returned_with_its_control() -> None:
         return StepOutcome({"sum": a + b}, ToolControl.COMPLETE)
 
     async with runtime_of(add) as runtime:
-        result = await runtime.execute(prepared(runtime, "add", a=1, b=2), context_of_call())
+        result = await execute(runtime, prepared(runtime, "add", a=1, b=2))
     assert result == ToolResult('{"sum": 3}', ToolOutcome.OK, ToolControl.COMPLETE, '{"sum": 3}')
 
 
@@ -59,7 +59,7 @@ async def test_what_a_sync_tool_raises_is_an_error_result(error: BaseException, 
         raise error
 
     async with runtime_of(fail) as runtime:
-        result = await runtime.execute(prepared(runtime, "fail"), context_of_call())
+        result = await execute(runtime, prepared(runtime, "fail"))
     assert result.outcome is ToolOutcome.ERROR
     assert payload(result) == {"status": "error", "tool": "fail", "error": text}
 
@@ -74,8 +74,8 @@ async def test_what_an_async_tool_raises_is_an_error_result() -> None:
         raise asyncio.CancelledError
 
     async with runtime_of(leave, cancel) as runtime:
-        left = await runtime.execute(prepared(runtime, "leave"), context_of_call())
-        cancelled = await runtime.execute(prepared(runtime, "cancel"), context_of_call())
+        left = await execute(runtime, prepared(runtime, "leave"))
+        cancelled = await execute(runtime, prepared(runtime, "cancel"))
     assert payload(left)["error"] == "the tool raised SystemExit: 1"
     assert payload(cancelled)["error"] == "the tool cancelled itself"
 
@@ -87,7 +87,7 @@ async def test_an_async_tool_may_raise_anything(error: BaseException) -> None:
         raise error
 
     async with runtime_of(fail) as runtime:
-        result = await runtime.execute(prepared(runtime, "fail"), context_of_call())
+        result = await execute(runtime, prepared(runtime, "fail"))
     assert result.outcome is ToolOutcome.ERROR
     assert type(error).__name__ in payload(result)["error"]
 
@@ -102,7 +102,7 @@ async def test_a_group_of_signals_is_an_error_result() -> None:
             group.create_task(signal())
 
     async with runtime_of(share_out) as runtime:
-        result = await runtime.execute(prepared(runtime, "share_out"), context_of_call())
+        result = await execute(runtime, prepared(runtime, "share_out"))
     assert result.outcome is ToolOutcome.ERROR
     assert "the tool raised BaseExceptionGroup: " in payload(result)["error"]
 
@@ -114,7 +114,7 @@ async def test_what_a_tool_raises_is_kept_whatever_it_says(text: str) -> None:
         raise ValueError(text)
 
     async with runtime_of(fail) as runtime:
-        result = await runtime.execute(prepared(runtime, "fail"), context_of_call())
+        result = await execute(runtime, prepared(runtime, "fail"))
     assert result.outcome is ToolOutcome.ERROR
     assert len(result.content.encode()) < 5000
     assert result.content.count("bytes are missing]") == (len(text) > 1)
@@ -124,7 +124,7 @@ async def test_progress_is_heard_until_the_call_has_settled() -> None:
     later, heard_later = asyncio.Event(), asyncio.Event()
 
     @tool
-    async def work(context: ToolContext) -> str:
+    async def work(context: ToolCallContext) -> str:
         async def report_too_late() -> None:
             await later.wait()
             await context.progress.report("too late")
@@ -138,7 +138,7 @@ async def test_progress_is_heard_until_the_call_has_settled() -> None:
     background: list[asyncio.Task[None]] = []
     heard: list[ToolProgressUpdate] = []
     async with runtime_of(work) as runtime:
-        await runtime.execute(prepared(runtime, "work"), context_of_call(heard=heard))
+        await execute(runtime, prepared(runtime, "work"), context_of_call(heard=heard))
     later.set()
     await heard_later.wait()
     assert heard == [ToolProgressUpdate("one"), ToolProgressUpdate("two", {"of": 2})]
@@ -150,7 +150,7 @@ async def test_results_over_the_limit_are_cut() -> None:
         return "é" * 100
 
     async with runtime_of(long, result_bytes_max=101) as runtime:
-        result = await runtime.execute(prepared(runtime, "long"), context_of_call())
+        result = await execute(runtime, prepared(runtime, "long"))
     assert result.content == "é" * 50 + "\n[cut: 100 of 200 bytes are missing]"
 
 
@@ -164,9 +164,6 @@ async def test_calls_run_side_by_side() -> None:
 
     async with runtime_of(meet) as runtime:
         results = await asyncio.gather(
-            *(
-                runtime.execute(prepared(runtime, "meet", who=who), context_of_call())
-                for who in ("a", "b")
-            )
+            *(execute(runtime, prepared(runtime, "meet", who=who)) for who in ("a", "b"))
         )
     assert [each.content for each in results] == ["a", "b"]

@@ -4,12 +4,12 @@ from datetime import date
 from typing import Any
 
 import pytest
-from tests.tools.support import context_of_call, prepared, runtime_of
+from tests.tools.support import context_for, context_of_call, prepared, runtime_of
 
 from runlane.journal.errors import InvalidInputError
 from runlane.journal.wire.records import ToolOutcome
 from runlane.worker.control.cancellation import CancellationToken
-from runlane.worker.tools import StepOutcome, ToolContext, ToolControl, ToolResult, tool
+from runlane.worker.tools import StepOutcome, ToolCallContext, ToolControl, ToolResult, tool
 
 
 async def test_a_tool_without_a_reconciler_cannot_tell() -> None:
@@ -18,9 +18,8 @@ async def test_a_tool_without_a_reconciler_cannot_tell() -> None:
         return "paid"
 
     async with runtime_of(pay) as runtime:
-        assert (
-            await runtime.reconcile(prepared(runtime, "pay", amount=1), context_of_call()) is None
-        )
+        ready = prepared(runtime, "pay", amount=1)
+        assert await runtime.reconcile(ready, context_for(ready)) is None
 
 
 async def test_what_the_reconciler_finds_is_the_result() -> None:
@@ -31,14 +30,16 @@ async def test_what_the_reconciler_finds_is_the_result() -> None:
         return "paid"
 
     @pay.reconcile
-    async def paid(context: ToolContext, amount: int) -> StepOutcome | None:
+    async def paid(context: ToolCallContext, amount: int) -> StepOutcome | None:
         if ledger.get(context.operation_key) != amount:
             return None
         return StepOutcome({"paid": amount}, ToolControl.COMPLETE)
 
     async with runtime_of(pay) as runtime:
-        found = await runtime.reconcile(prepared(runtime, "pay", amount=5), context_of_call())
-        lost = await runtime.reconcile(prepared(runtime, "pay", amount=6), context_of_call())
+        found, lost = [
+            await runtime.reconcile(ready, context_for(ready))
+            for ready in (prepared(runtime, "pay", amount=amount) for amount in (5, 6))
+        ]
     assert found == ToolResult('{"paid": 5}', ToolOutcome.OK, ToolControl.COMPLETE, '{"paid": 5}')
     assert lost is None
     assert callable(paid)
@@ -50,7 +51,7 @@ async def test_a_reconciler_that_fails_or_is_stopped_cannot_tell() -> None:
         return "paid"
 
     @pay.reconcile
-    async def paid(context: ToolContext, amount: int) -> None:
+    async def paid(context: ToolCallContext, amount: int) -> None:
         if amount == 0:
             raise ConnectionError("bank is down")
         await asyncio.Event().wait()
@@ -64,7 +65,7 @@ async def test_a_reconciler_that_fails_or_is_stopped_cannot_tell() -> None:
             (1, context_of_call(token)),
         ):
             ready = prepared(runtime, "pay", amount=amount)
-            assert await runtime.reconcile(ready, context) is None
+            assert await runtime.reconcile(ready, context_for(ready, context)) is None
     assert callable(paid)
 
 
@@ -77,7 +78,7 @@ async def test_the_reconciler_gets_the_context_and_every_argument() -> None:
     assert await pay.ask_reconciler({"amount": 1}, context=context) is None
 
     @pay.reconcile
-    async def paid(ctx: ToolContext, amount: int, day: date) -> dict[str, Any] | None:
+    async def paid(ctx: ToolCallContext, amount: int, day: date) -> dict[str, Any] | None:
         return {"key": ctx.operation_key, "day": day} if amount else None
 
     outcome = await pay.ask_reconciler({"amount": 1}, context=context)
@@ -92,7 +93,7 @@ async def test_a_sync_reconciler_may_return_a_step_outcome() -> None:
         return "paid"
 
     @pay.reconcile
-    def paid(ctx: ToolContext, **arguments: Any) -> StepOutcome:
+    def paid(ctx: ToolCallContext, **arguments: Any) -> StepOutcome:
         return StepOutcome(arguments, ToolControl.COMPLETE)
 
     outcome = await pay.ask_reconciler({"amount": 1}, context=context_of_call())
@@ -105,7 +106,7 @@ def test_a_reconciler_that_does_not_take_the_arguments_is_refused() -> None:
     def pay(amount: int) -> str:
         return "paid"
 
-    def forgetful(ctx: ToolContext) -> None:
+    def forgetful(ctx: ToolCallContext) -> None:
         """Do."""
 
     with pytest.raises(InvalidInputError, match="reconcile must take the context and then amount"):
@@ -117,10 +118,10 @@ def test_a_reconciler_that_is_a_generator_is_refused() -> None:
     def pay() -> str:
         return "paid"
 
-    def found(ctx: ToolContext) -> Iterator[str]:
+    def found(ctx: ToolCallContext) -> Iterator[str]:
         yield "paid"
 
-    async def found_async(ctx: ToolContext) -> AsyncIterator[str]:
+    async def found_async(ctx: ToolCallContext) -> AsyncIterator[str]:
         yield "paid"
 
     for reconciler in (found, found_async):
@@ -134,7 +135,7 @@ async def test_a_reconciler_may_raise_anything_and_cannot_tell() -> None:
         return "paid"
 
     @pay.reconcile
-    async def paid(context: ToolContext) -> None:
+    async def paid(context: ToolCallContext) -> None:
         raise GeneratorExit
 
     async with runtime_of(pay) as runtime:

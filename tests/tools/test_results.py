@@ -9,12 +9,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
-from tests.tools.support import NASTY_TEXT
+from tests.tools.support import NASTY_TEXT, Blobs
 
-from runlane.journal.wire.blobs import pack_blob
 from runlane.journal.wire.messages import ToolMessage
 from runlane.journal.wire.records import ToolOutcome
-from runlane.worker.tools import ArgumentError, StepOutcome, ToolControl, ToolResult
+from runlane.worker.tools import (
+    ArgumentError,
+    StepOutcome,
+    ToolControl,
+    ToolResult,
+    keep_content,
+)
 from runlane.worker.tools.texts import cut, json_text, storable
 
 LIMIT = 1024
@@ -98,44 +103,59 @@ def test_long_results_are_cut() -> None:
     assert result.content == "€" * 341 + "\n[cut: 1977 of 3000 bytes are missing]"
 
 
-def test_a_long_result_says_where_all_of_it_is_kept() -> None:
+async def test_a_long_result_says_where_all_of_it_is_kept() -> None:
+    blobs = Blobs()
     step = StepOutcome("€" * 1000, ToolControl.COMPLETE)
     result = ToolResult.completed("t", step, LIMIT)
-    assert result.oversize is not None
-    content, media_type = result.oversize.first(3000)
-    assert (content.decode(), media_type) == ("€" * 1000, "text/plain")
-    ref = pack_blob(content, media_type).ref
-    kept = result.kept_as(ref)
-    assert (
-        kept.content
-        == kept.output
-        == (
-            "€" * 341
-            + f"\n[cut: 1977 of 3000 bytes are missing; all 3000 are kept as blob {ref.digest}]"
-        )
-    )
-    assert (kept.full, kept.oversize) == (ref, None)
+    kept = await keep_content(result, blobs.keep, 3000)
+    assert kept.full is not None
+    assert blobs.kept == {kept.full: ("€" * 1000).encode()}
+    assert kept.full.media_type == "text/plain"
+    where = f"all 3000 are kept as blob {kept.full.digest}]"
+    assert kept.content == "€" * 341 + f"\n[cut: 1977 of 3000 bytes are missing; {where}"
+    assert kept.output == kept.content
     assert (kept.outcome, kept.control) == (result.outcome, result.control)
+    assert await keep_content(kept, blobs.keep, 3000) is kept
 
 
-def test_what_is_too_long_to_be_kept_whole_is_kept_in_part_and_says_so() -> None:
+async def test_what_is_too_long_to_be_kept_whole_is_kept_in_part_and_says_so() -> None:
+    blobs = Blobs()
     result = ToolResult.completed("t", StepOutcome(["€" * 1000]), LIMIT)
-    assert result.oversize is not None
-    whole = '["' + "€" * 1000 + '"]'
-    assert result.oversize.first(3004) == (whole.encode(), "application/json")
-    content, media_type = result.oversize.first(2000)
-    assert (content.decode(), media_type) == ('["' + "€" * 666, "text/plain")
-    ref = pack_blob(content, media_type).ref
-    assert result.kept_as(ref).content.endswith(
-        f"\n[cut: 1982 of 3004 bytes are missing; the first 2000 are kept as blob {ref.digest}, "
-        "the rest is lost]"
+    whole = await keep_content(result, blobs.keep, 3004)
+    part = await keep_content(result, blobs.keep, 2000)
+    assert whole.full is not None
+    assert part.full is not None
+    assert (whole.full.media_type, part.full.media_type) == ("application/json", "text/plain")
+    assert blobs.kept[whole.full].decode() == '["' + "€" * 1000 + '"]'
+    assert blobs.kept[part.full].decode() == '["' + "€" * 666
+    assert part.content.endswith(
+        "\n[cut: 1982 of 3004 bytes are missing; "
+        f"the first 2000 are kept as blob {part.full.digest}, the rest is lost]"
     )
 
 
-def test_a_short_result_is_kept_nowhere_else() -> None:
-    result = ToolResult.completed("t", StepOutcome("x" * LIMIT), LIMIT)
-    assert result.oversize is None
-    assert result.kept_as(pack_blob(b"", "text/plain").ref) is result
+async def test_a_short_result_is_kept_nowhere_else() -> None:
+    blobs = Blobs()
+    for result in (
+        ToolResult.completed("t", StepOutcome("x" * LIMIT), LIMIT),
+        ToolResult.failed("t", "x" * 10 * LIMIT),
+    ):
+        assert await keep_content(result, blobs.keep, LIMIT) is result
+    assert blobs.kept == {}
+
+
+def test_a_hook_may_add_a_text_and_call_it_a_failure() -> None:
+    result = ToolResult.completed("t", StepOutcome("done", ToolControl.COMPLETE), LIMIT)
+    told = result.prefixed("note: \ud800").marked_failed()
+    assert (told.content, told.output) == ("note: \ufffd\ndone", "done")
+    assert (told.outcome, told.is_error, told.control) == (
+        ToolOutcome.ERROR,
+        True,
+        ToolControl.COMPLETE,
+    )
+    assert len(result.prefixed("x" * 10_000_000).content) < 100_000
+    unknown = ToolResult.unknown("t")
+    assert unknown.marked_failed() is unknown
 
 
 class Shade(Enum):
@@ -189,7 +209,7 @@ def test_data_that_is_not_json_is_an_error() -> None:
         result = ToolResult.completed("t", StepOutcome(data, ToolControl.COMPLETE), LIMIT)
         assert result.outcome is ToolOutcome.ERROR
         assert result.control is ToolControl.CONTINUE
-        assert "its result is not JSON" in payload(result)["error"]
+        assert "its result cannot be used" in payload(result)["error"]
 
 
 @pytest.mark.parametrize("control", ToolControl)

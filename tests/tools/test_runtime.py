@@ -14,7 +14,7 @@ from runlane.worker.tools import (
     FunctionToolHandler,
     PreparedCall,
     StepOutcome,
-    ToolContext,
+    ToolCallContext,
     ToolDefinition,
     ToolEffect,
     ToolFailure,
@@ -48,7 +48,7 @@ class Recorder(BaseHandler):
         self._note("stop")
 
     async def dispatch(
-        self, name: str, arguments: dict[str, Any], *, context: ToolContext
+        self, name: str, arguments: dict[str, Any], *, context: ToolCallContext
     ) -> StepOutcome:
         return StepOutcome(name)
 

@@ -2,15 +2,16 @@ import asyncio
 import contextlib
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.tools.support import context_of_call, prepared, runtime_of
+from tests.tools.support import context_of_call, execute, prepared, runtime_of
 
 from runlane.journal.wire.records import ToolOutcome
 from runlane.worker.control.cancellation import CancellationToken
 from runlane.worker.tools import (
-    ToolContext,
+    ToolCallContext,
     ToolEffect,
     ToolResult,
     tool,
@@ -29,7 +30,7 @@ async def test_a_cancelled_run_starts_nothing() -> None:
     token = CancellationToken()
     token.cancel("enough")
     async with runtime_of(touch) as runtime:
-        result = await runtime.execute(prepared(runtime, "touch"), context_of_call(token))
+        result = await execute(runtime, prepared(runtime, "touch"), context_of_call(token))
     assert result == ToolResult.cancelled("touch", "enough")
 
 
@@ -47,7 +48,7 @@ async def test_cancellation_stops_a_tool() -> None:
     token = CancellationToken()
     async with runtime_of(wait) as runtime:
         call = asyncio.create_task(
-            runtime.execute(prepared(runtime, "wait"), context_of_call(token))
+            execute(runtime, prepared(runtime, "wait"), context_of_call(token))
         )
         await started.wait()
         token.cancel("user left")
@@ -61,7 +62,7 @@ async def test_a_tool_may_stop_by_asking_the_token() -> None:
     started = asyncio.Event()
 
     @tool
-    async def wait(context: ToolContext) -> None:
+    async def wait(context: ToolCallContext) -> None:
         started.set()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
@@ -70,7 +71,7 @@ async def test_a_tool_may_stop_by_asking_the_token() -> None:
     token = CancellationToken()
     async with runtime_of(wait) as runtime:
         call = asyncio.create_task(
-            runtime.execute(prepared(runtime, "wait"), context_of_call(token))
+            execute(runtime, prepared(runtime, "wait"), context_of_call(token))
         )
         await started.wait()
         token.cancel("user left")
@@ -92,7 +93,7 @@ async def test_a_result_that_came_in_spite_of_the_stop_is_kept() -> None:
     token = CancellationToken()
     async with runtime_of(pay) as runtime:
         call = asyncio.create_task(
-            runtime.execute(prepared(runtime, "pay"), context_of_call(token))
+            execute(runtime, prepared(runtime, "pay"), context_of_call(token))
         )
         await started.wait()
         token.cancel()
@@ -105,7 +106,7 @@ async def test_a_timeout_is_an_error_that_says_so() -> None:
         await asyncio.Event().wait()
 
     async with runtime_of(wait) as runtime:
-        result = await runtime.execute(prepared(runtime, "wait"), context_of_call())
+        result = await execute(runtime, prepared(runtime, "wait"), context_of_call())
     assert result.outcome is ToolOutcome.ERROR
     assert "no result within 0.01 s" in payload(result)["error"]
 
@@ -135,7 +136,7 @@ async def test_a_tool_that_ignores_cancellation_is_abandoned(
     token = CancellationToken()
     async with runtime_of(stubborn, cancel_grace_s=0.01) as runtime:
         call = asyncio.create_task(
-            runtime.execute(prepared(runtime, "stubborn"), context_of_call(token))
+            execute(runtime, prepared(runtime, "stubborn"), context_of_call(token))
         )
         await started.wait()
         token.cancel("user left")
@@ -163,7 +164,7 @@ async def test_a_thread_that_outlives_its_timeout_is_abandoned(
         release.wait()
 
     async with runtime_of(stuck, cancel_grace_s=0.01) as runtime:
-        result = await runtime.execute(prepared(runtime, "stuck"), context_of_call())
+        result = await execute(runtime, prepared(runtime, "stuck"), context_of_call())
         release.set()
     assert result.outcome is outcome
 
@@ -173,7 +174,7 @@ async def test_a_thread_that_ends_within_the_grace_period_gives_its_result() -> 
     loop = asyncio.get_running_loop()
 
     @tool
-    def slow(context: ToolContext) -> str:
+    def slow(context: ToolCallContext) -> str:
         loop.call_soon_threadsafe(started.set)
         release.wait()
         return f"stopped: {context.cancellation.cancelled}"
@@ -181,7 +182,7 @@ async def test_a_thread_that_ends_within_the_grace_period_gives_its_result() -> 
     token = CancellationToken()
     async with runtime_of(slow) as runtime:
         call = asyncio.create_task(
-            runtime.execute(prepared(runtime, "slow"), context_of_call(token))
+            execute(runtime, prepared(runtime, "slow"), context_of_call(token))
         )
         await started.wait()
         token.cancel()
@@ -201,7 +202,7 @@ async def test_the_end_of_the_worker_goes_through_the_tool_and_on() -> None:
             cleaned.set()
 
     async with runtime_of(wait) as runtime:
-        call = asyncio.create_task(runtime.execute(prepared(runtime, "wait"), context_of_call()))
+        call = asyncio.create_task(execute(runtime, prepared(runtime, "wait"), context_of_call()))
         await started.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -222,7 +223,7 @@ async def test_the_end_of_the_worker_does_not_wait_for_a_stubborn_tool() -> None
 
     async with runtime_of(stubborn, cancel_grace_s=0.01) as runtime:
         call = asyncio.create_task(
-            runtime.execute(prepared(runtime, "stubborn"), context_of_call())
+            execute(runtime, prepared(runtime, "stubborn"), context_of_call())
         )
         await started.wait()
         call.cancel()
@@ -230,3 +231,78 @@ async def test_the_end_of_the_worker_does_not_wait_for_a_stubborn_tool() -> None
             await call
         release.set()
         await ended.wait()
+
+
+class CountingToken(CancellationToken):
+    """A token that knows who listens to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listening = 0
+
+    def add_callback(self, callback: Callable[[], object]) -> None:
+        self.listening += 1
+        super().add_callback(callback)
+
+    def remove_callback(self, callback: Callable[[], object]) -> None:
+        self.listening -= 1
+        super().remove_callback(callback)
+
+
+async def test_a_call_costs_one_task_and_leaves_nothing_behind() -> None:
+    token = CountingToken()
+    tasks = asyncio.all_tasks()
+
+    @tool
+    async def count() -> int:
+        assert token.listening == 1
+        return len(asyncio.all_tasks() - tasks)
+
+    @tool(timeout_s=0.01)
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    async with runtime_of(count, wait) as runtime:
+        counted = await execute(runtime, prepared(runtime, "count"), context_of_call(token))
+        await execute(runtime, prepared(runtime, "wait"), context_of_call(token))
+    assert counted == ToolResult("1", ToolOutcome.OK)
+    assert token.listening == 0
+    assert asyncio.all_tasks() == tasks
+
+
+async def test_every_call_that_goes_on_hears_a_cancellation() -> None:
+    started, stopped = asyncio.Semaphore(0), 0
+
+    @tool(effect=ToolEffect.READ_ONLY)
+    async def wait() -> None:
+        nonlocal stopped
+        started.release()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped += 1
+
+    token = CancellationToken()
+    async with runtime_of(wait) as runtime:
+        calls = [
+            asyncio.create_task(execute(runtime, prepared(runtime, "wait"), context_of_call(token)))
+            for _ in range(20)
+        ]
+        for _ in calls:
+            await started.acquire()
+        assert token.cancel("user left")
+        assert not token.cancel("again")
+        results = await asyncio.gather(*calls)
+    assert stopped == len(calls)
+    assert results == [ToolResult.cancelled("wait", "user left")] * len(calls)
+
+
+async def test_a_tool_that_cancels_its_own_run_is_stopped_like_any_other() -> None:
+    @tool
+    async def quit_run(context: ToolCallContext) -> None:
+        context.cancellation.cancel("the tool wants it")
+        await asyncio.Event().wait()
+
+    async with runtime_of(quit_run) as runtime:
+        result = await execute(runtime, prepared(runtime, "quit_run"))
+    assert result == ToolResult.cancelled("quit_run", "the tool wants it")

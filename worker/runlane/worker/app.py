@@ -3,14 +3,23 @@
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 from runlane.journal.errors import InvalidInputError
 from runlane.journal.ids import check_id
+from runlane.worker.behavior import BehaviorHooks, ContextTransform, HintProvider
+from runlane.worker.events import AgentEventSink
 from runlane.worker.models import ModelAdapter, ToolSchema
 from runlane.worker.policy import RecoveryPolicy, RuntimePolicy
-from runlane.worker.tools import BaseHandler, FunctionTool, FunctionToolHandler, ToolRuntime
+from runlane.worker.tools import (
+    BaseHandler,
+    FunctionTool,
+    FunctionToolHandler,
+    ToolMiddleware,
+    ToolRuntime,
+)
 
 
 class AppLoadError(InvalidInputError):
@@ -27,11 +36,23 @@ class Agent:
         system_prompt: The first message of every request; never journaled.
         tools: Typed functions, made by `@tool`.
         handlers: Further tools.
+        middlewares: What each tool call goes through, outermost first.
+        behavior_hooks: Objects with methods of `BehaviorHook`: they look at the moments of a run,
+            and may change what happens.
+        context_transform: Makes of the conversation what the model reads of it.
+        hint_provider: Says something to the model in each request that nobody keeps.
+        event_sink: Hears each event of the runs that are executed in this process.
         runtime_policy: Limits of a run.
         recovery_policy: What to do about side effects whose outcome a crash has lost.
+
+    An agent holds no state of any run: one definition serves all of them, side by side.
+
+    Raises:
+        InvalidInputError: A name is out of its alphabet, two tools have one name, or an object
+            is no hook.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the words of a definition)
         self,
         name: str,
         model: ModelAdapter,
@@ -40,6 +61,11 @@ class Agent:
         system_prompt: str = "",
         tools: Sequence[FunctionTool[..., Any]] = (),
         handlers: Sequence[BaseHandler] = (),
+        middlewares: Sequence[ToolMiddleware] = (),
+        behavior_hooks: Sequence[object] = (),
+        context_transform: ContextTransform | None = None,
+        hint_provider: HintProvider | None = None,
+        event_sink: AgentEventSink | None = None,
         runtime_policy: RuntimePolicy | None = None,
         recovery_policy: RecoveryPolicy = RecoveryPolicy.REPORT,
     ) -> None:
@@ -49,8 +75,16 @@ class Agent:
         self.system_prompt = system_prompt
         self.runtime_policy = runtime_policy or RuntimePolicy()
         self.recovery_policy = recovery_policy
+        self.middlewares = tuple(middlewares)
+        self.hooks = BehaviorHooks(behavior_hooks, timeout_s=self.runtime_policy.hook_timeout_s)
+        self.context_transform = context_transform
+        self.hint_provider = hint_provider
+        self.event_sink = event_sink
         offered = [*handlers, FunctionToolHandler(tools)] if tools else [*handlers]
-        self.tools = ToolRuntime(offered)
+        self.tools = ToolRuntime(
+            offered, self.middlewares, timeout_s=self.runtime_policy.tool_timeout_s
+        )
+        self._running = AsyncExitStack()
         self.tool_schemas: tuple[ToolSchema, ...] = ()
 
     @property
@@ -59,15 +93,18 @@ class Agent:
         return self.name, f"{self.name}@{self.version}"
 
     async def startup(self) -> None:
-        """Start the model, then the tools."""
-        await self.model.startup()
-        await self.tools.startup()
-        self.tool_schemas = tuple(definition.schema for definition in self.tools.definitions)
+        """Start the model, then the tools; if these fail, stop the model."""
+        async with AsyncExitStack() as starting:
+            await self.model.startup()
+            starting.push_async_callback(self.model.shutdown)
+            await self.tools.startup()
+            starting.push_async_callback(self.tools.shutdown)
+            self.tool_schemas = tuple(each.schema for each in self.tools.definitions)
+            self._running = starting.pop_all()
 
     async def shutdown(self) -> None:
         """Stop the tools, then the model."""
-        await self.tools.shutdown()
-        await self.model.shutdown()
+        await self._running.aclose()
 
 
 class App:

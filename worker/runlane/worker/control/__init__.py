@@ -1,5 +1,10 @@
-"""How a run is told to stop."""
+"""What a run is told from outside: to stop, or what its model is to hear."""
 
-from runlane.worker.control.cancellation import AgentCancelledError, CancellationToken
+from runlane.worker.control.cancellation import (
+    AgentCancelledError,
+    CancellationToken,
+    OutOfTimeError,
+)
+from runlane.worker.control.steering import SteeringInbox
 
-__all__ = ["AgentCancelledError", "CancellationToken"]
+__all__ = ["AgentCancelledError", "CancellationToken", "OutOfTimeError", "SteeringInbox"]

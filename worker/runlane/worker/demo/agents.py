@@ -11,7 +11,7 @@ from runlane.worker.app import Agent, App
 from runlane.worker.demo.ledger import Entry, Ledger, Mark
 from runlane.worker.demo.tasks import AGENT
 from runlane.worker.models import ModelConfig, OpenAIModelAdapter
-from runlane.worker.tools import ToolContext, ToolEffect, tool
+from runlane.worker.tools import ToolCallContext, ToolEffect, tool
 
 REFUND_S: Final = 0.8
 """How long a refund takes: time enough to be killed in its middle."""
@@ -34,7 +34,7 @@ async def open_return(order_id: str) -> str:
 
 
 @tool(effect=ToolEffect.SIDE_EFFECTING)
-async def refund(order_id: str, cents: int, context: ToolContext) -> str:
+async def refund(order_id: str, cents: int, context: ToolCallContext) -> str:
     """Pay so many cents back for an order."""
     _write(Mark.STARTED, context)
     await asyncio.sleep(REFUND_S)
@@ -42,7 +42,7 @@ async def refund(order_id: str, cents: int, context: ToolContext) -> str:
     return f"{cents} cents are paid back for order {order_id}"
 
 
-def _write(mark: Mark, context: ToolContext) -> None:
+def _write(mark: Mark, context: ToolCallContext) -> None:
     _ledger.append(Entry(mark, context.operation_key, context.attempt, os.getpid()))
 
 

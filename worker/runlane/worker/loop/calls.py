@@ -1,38 +1,26 @@
-"""The tool calls of one response: intent, call, result, in source order; also after a crash.
+"""The tool calls of one response, in source order; also after a crash.
 
-What the journal says about a call decides what happens to it:
-
-- it has a result: it is used;
-- it has not begun: it runs;
-- it has begun, and repeating it is harmless: it runs again with the same operation key;
-- it has begun, and it has side effects: the handler may know what became of it (`reconcile`),
-  else the agent's `RecoveryPolicy` decides. It never runs a second time.
+Read-only calls that stand side by side may run at the same time; anything else has a batch of its
+own. Whatever happens, each call gets exactly one result, and results are journaled in source order.
 """
 
-import json
+import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from runlane.journal.kill_points import kill_point
-from runlane.journal.wire.events import EventKind
-from runlane.journal.wire.messages import ModelToolCall, ToolMessage
-from runlane.journal.wire.records import AnyBody, MessageAppended, ToolCompleted, ToolStarted
+from runlane.journal.repeats import count_repeats
+from runlane.journal.wire.records import AnyBody, MessageAppended, ToolStarted
 from runlane.journal.wire.results import StopReason
 from runlane.worker.app import Agent
+from runlane.worker.behavior import BehaviorHookError
+from runlane.worker.control import AgentCancelledError
+from runlane.worker.loop.call import Caller
 from runlane.worker.loop.ending import Ending
+from runlane.worker.loop.guards import reached_tool_calls
+from runlane.worker.loop.moments import Moments, steering_of
 from runlane.worker.loop.session import RunSession
-from runlane.worker.policy import RecoveryPolicy
-from runlane.worker.tools import (
-    PreparedCall,
-    ToolContext,
-    ToolControl,
-    ToolEffect,
-    ToolFailure,
-    ToolProgressReporter,
-    ToolProgressUpdate,
-    ToolResult,
-)
-from runlane.worker.tools.texts import json_text, storable
+from runlane.worker.loop.verdict import NEWS, Settled, Verdict
+from runlane.worker.tools import PreparedCall, ToolControl, ToolEffect, ToolResult
 
 _CONTROL_ENDS: Mapping[ToolControl, StopReason] = {
     ToolControl.COMPLETE: StopReason.TOOL_COMPLETION,
@@ -42,181 +30,226 @@ _CONTROL_ENDS: Mapping[ToolControl, StopReason] = {
 
 
 async def settle_calls(
-    agent: Agent, session: RunSession, response: MessageAppended, *, committed: bool = False
+    agent: Agent,
+    session: RunSession,
+    moments: Moments,
+    response: MessageAppended,
+    *,
+    committed: bool = False,
 ) -> Ending | None:
     """Give every tool call of a response its result; return an ending if one of them ends the run.
 
     Args:
         agent: The agent.
         session: The run.
-        response: The response; it is journaled together with the first intent.
+        moments: Its hooks.
+        response: The response; it is journaled together with the first intent, unless somebody
+            is to look at it before.
         committed: The response was journaled by an earlier attempt.
 
     Raises:
         WriteRefusedError: The lease was lost.
     """
-    return await _Turn(agent, session, response, committed=committed).settle()
+    return await _Calls(agent, session, moments, response, committed=committed).settle()
 
 
-class _Turn:
+class _Calls:
     """Works through one response; `pending` is journaled with the next commit."""
 
     def __init__(
-        self, agent: Agent, session: RunSession, response: MessageAppended, *, committed: bool
+        self,
+        agent: Agent,
+        session: RunSession,
+        moments: Moments,
+        response: MessageAppended,
+        *,
+        committed: bool,
     ) -> None:
-        self.agent = agent
-        self.session = session
-        self.response = response
         run = session.projection.open_run
         assert run is not None
-        self.interrupted = dict(run.started) if committed else {}
-        self.todo = (
-            run.calls_without_result() if committed else [*range(len(response.message.tool_calls))]
-        )
+        calls = response.message.tool_calls
+        self.agent = agent
+        self.session = session
+        self.moments = moments
+        self.response = response
+        self.untouched = not committed or not (run.started or run.completed)
+        self.todo = run.calls_without_result() if committed else [*range(len(calls))]
         self.pending: list[AnyBody] = [] if committed else [response]
-        self.resumed = committed
+        before = run.repeated_before if committed else run.repeated
+        self.repeats, _ = count_repeats(before, calls)
+        counted = len(calls) if committed else 0
+        self.calls_before = run.tool_calls - counted
+        self.history_before = session.projection.spent.tool_calls - counted
+        # Where nobody is to be asked before a call, what came before travels with its intent.
+        self.hurried = agent.tools.immediate and not moments.wants_calls and not committed
+        self.caller = Caller(
+            agent, session, moments, response, committed=committed, begin=self.begin
+        )
+        self.writing = asyncio.Lock()
+        self.together = False
 
     async def settle(self) -> Ending | None:
-        while self.todo:
-            index = self.todo.pop(0)
-            call = self.response.message.tool_calls[index]
-            result = await self._result(index, call)
-            if isinstance(result, Ending):
-                return result
-            result = await self._kept(result)
-            self.pending.append(self._completed(index, call, result))
-            if result.control is not ToolControl.CONTINUE:
-                return self._end(_CONTROL_ENDS[result.control], output=result.output)
-            if self.session.cancellation.cancelled:
-                return self._end(StopReason.EXTERNAL_ABORT, error=self.session.cancellation.reason)
-        await self._commit()
+        verdict = await self._look()
+        while self.todo and verdict is None:
+            batch = self._next_batch()
+            if len(batch) > 1:
+                verdict = await self._together(batch)
+            else:
+                verdict = await self._alone(self.todo.pop(0))
+        if verdict is not None:
+            return await self._end_turn(verdict)
+        await self.commit()
         return None
 
-    async def _result(self, index: int, call: ModelToolCall) -> ToolResult | Ending:
-        prepared = self.agent.tools.prepare(call)
-        if self._may_have_happened(index, prepared):
-            return await self._recover(index, call, prepared)
-        if isinstance(prepared, ToolFailure):
-            return prepared.result
-        if index not in self.interrupted:
-            self.pending.append(self._started(index, call, prepared))
-        await self._commit()
-        if self.session.cancellation.cancelled:
-            return ToolResult.cancelled(call.name, self.session.cancellation.reason)
-        if prepared.effect is ToolEffect.SIDE_EFFECTING:
-            self.session.check_lease()
-        result = await self.agent.tools.execute(prepared, self._context(index, call))
-        kill_point("after_tool_ran")
-        return result
+    async def begin(self, started: ToolStarted) -> None:
+        """Journal the intent of a call, and all that came before it."""
+        self.pending.append(started)
+        if self.together:
+            await asyncio.sleep(0)  # intents of the same moment travel in one commit
+        await self.commit()
 
-    async def _kept(self, result: ToolResult) -> ToolResult:
-        """Keep the whole content of a result that was cut."""
-        if result.oversize is None:
-            return result
-        ref = await self.session.keep(*result.oversize.first(self.session.blob_bytes_max))
-        kill_point("after_content_kept")
-        return result.kept_as(ref)
+    async def commit(self) -> None:
+        """Journal what is pending; return once it is."""
+        if self.together:
+            async with self.writing:
+                await self._write()
+        else:
+            await self._write()
 
-    def _may_have_happened(self, index: int, prepared: PreparedCall | ToolFailure) -> bool:
-        started = self.interrupted.get(index)
-        side_effecting = prepared.effect is ToolEffect.SIDE_EFFECTING
-        if started is not None:
-            return side_effecting or started.effect == ToolEffect.SIDE_EFFECTING
-        intent_may_be_lost = self.resumed and self.session.server_changed
-        return intent_may_be_lost and side_effecting and isinstance(prepared, PreparedCall)
-
-    async def _recover(
-        self, index: int, call: ModelToolCall, prepared: PreparedCall | ToolFailure
-    ) -> ToolResult | Ending:
-        await self._commit()
-        if isinstance(prepared, PreparedCall):
-            known = await self.agent.tools.reconcile(prepared, self._context(index, call))
-            if known is not None:
-                return known
-        unknown = ToolResult.unknown(call.name)
-        if self.agent.recovery_policy is RecoveryPolicy.REPORT:
-            return unknown
-        self.pending.append(self._completed(index, call, unknown))
-        return self._end(
-            StopReason.RUNTIME_ERROR,
-            error=f"the outcome of {call.name} ({self._key(index)}) is unknown after a crash",
-        )
-
-    async def _commit(self) -> None:
+    async def _write(self) -> None:
         if not self.pending:
             return
         bodies, self.pending = self.pending, []
         await self.session.commit(*bodies)
-        if self.response in bodies:
+        if bodies[0] is self.response:
             kill_point("after_message_appended")
-        elif any(isinstance(body, ToolStarted) for body in bodies):
+        elif isinstance(bodies[-1], ToolStarted):
             kill_point("after_tool_intent")
 
-    def _end(
-        self, reason: StopReason, *, output: str | None = None, error: str | None = None
-    ) -> Ending:
-        """End the run here; calls that had no turn get a result that says so."""
+    async def _look(self) -> Verdict | None:
+        """Let hooks see the response before anything comes of it."""
+        if not (self.untouched and self.moments.wants_response):
+            return None
+        await self.commit()
+        try:
+            return Verdict.of(await self.moments.after_model(self.response))
+        except BehaviorHookError as error:
+            return Verdict(StopReason.RUNTIME_ERROR, error=str(error))
+        except AgentCancelledError as error:
+            return Verdict.aborted(error)
+
+    def _next_batch(self) -> list[int]:
+        """Return the calls at the head of `todo` that run at the same time."""
+        policy = self.agent.runtime_policy
+        if not policy.parallel_tool_calls:
+            return self.todo[:1]
+        batch: list[int] = []
         for index in self.todo:
-            call = self.response.message.tool_calls[index]
-            skipped = ToolResult.cancelled(call.name, f"skipped: the run ended ({reason})")
-            self.pending.append(self._completed(index, call, skipped))
-        return Ending(
-            reason,
-            output=output,
-            error=error,
-            last=tuple(self.pending),
-            turn=self.response.turn,
-        )
+            if batch and index != batch[-1] + 1:
+                break
+            prepared = self.caller.prepare(index)
+            reads = isinstance(prepared, PreparedCall) and prepared.effect is ToolEffect.READ_ONLY
+            if not reads or self.caller.may_have_happened(index, prepared):
+                break
+            batch.append(index)
+        if any(self._refusal(index) for index in batch):
+            return self.todo[:1]
+        return batch or self.todo[:1]
 
-    def _started(self, index: int, call: ModelToolCall, prepared: PreparedCall) -> ToolStarted:
-        return ToolStarted(
-            run_id=self.session.run_id,
-            attempt=self.session.attempt,
-            turn=self.response.turn,
-            index=index,
-            call=call,
-            operation_key=self._key(index),
-            effect=prepared.effect,
-        )
+    def _refusal(self, index: int) -> tuple[StopReason, str] | None:
+        """Return why a call must not be made at all, and the run ends in its place."""
+        policy = self.agent.runtime_policy
+        if self.repeats[index] >= policy.max_repeated_tool_calls:
+            name = self.response.message.tool_calls[index].name
+            why = f"the same call of {name} came {self.repeats[index]} times in a row"
+            return StopReason.REPEATED_TOOL_CALL, why
+        number = index + 1
+        spent = reached_tool_calls(policy, self.calls_before + number, self.history_before + number)
+        return None if spent is None else (StopReason.BUDGET_EXCEEDED, spent)
 
-    def _completed(self, index: int, call: ModelToolCall, result: ToolResult) -> ToolCompleted:
-        return ToolCompleted(
-            run_id=self.session.run_id,
-            attempt=self.session.attempt,
-            turn=self.response.turn,
-            index=index,
-            outcome=result.outcome,
-            message=ToolMessage(
-                tool_call_id=call.id,
-                tool_name=call.name,
-                content=result.content,
-                is_error=result.is_error,
-            ),
-            full=result.full,
-        )
+    async def _alone(self, index: int) -> Verdict | None:
+        if refusal := self._refusal(index):
+            reason, why = refusal
+            name = self.response.message.tool_calls[index].name
+            verdict = Verdict(reason, error=why)
+            settled = Settled(ToolResult.failed(name, f"refused: {why}"), verdict)
+        else:
+            if not self.hurried:
+                await self.commit()
+            settled = await self.caller.call(index)
+        self.pending.append(self.caller.completed(index, settled.result))
+        return self._verdict(settled)
 
-    def _context(self, index: int, call: ModelToolCall) -> ToolContext:
+    async def _together(self, batch: list[int]) -> Verdict | None:
+        """Run read-only calls at the same time; return the first decision in source order."""
+        if not self.hurried:
+            await self.commit()
+        limit = self.agent.runtime_policy.max_parallel_tool_calls or len(batch)
+        waiting = list(batch)
+        running: dict[asyncio.Task[Settled], int] = {}
+        settled: dict[int, Settled] = {}
+        self.together = True
+        try:
+            while True:
+                while waiting and len(running) < limit and not self._first_verdict(settled):
+                    index = waiting.pop(0)
+                    running[asyncio.create_task(self.caller.call(index))] = index
+                if not running:
+                    return self._first_verdict(settled)
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                settled |= {running.pop(task): task.result() for task in done}
+                self._take(settled)
+                if running:
+                    await self.commit()
+        finally:
+            self.together = False
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+
+    def _take(self, settled: Mapping[int, Settled]) -> None:
+        """Move results to `pending` as far as they stand side by side in source order."""
+        while self.todo and self.todo[0] in settled:
+            index = self.todo.pop(0)
+            self.pending.append(self.caller.completed(index, settled[index].result))
+
+    def _first_verdict(self, settled: Mapping[int, Settled]) -> Verdict | None:
+        """Return what the first call in source order says that ends the turn."""
+        verdicts = (self._verdict(settled[index]) for index in sorted(settled))
+        return next((each for each in verdicts if each is not None), None)
+
+    def _verdict(self, settled: Settled) -> Verdict | None:
+        """Return what a call means for those after it; None if they are made."""
+        if settled.verdict is not None:
+            return settled.verdict
+        result, cancellation = settled.result, self.session.cancellation
+        if result.control is not ToolControl.CONTINUE:
+            return Verdict(_CONTROL_ENDS[result.control], result.output)
+        if cancellation.cancelled:
+            return Verdict(StopReason.EXTERNAL_ABORT, error=cancellation.reason)
+        return None
+
+    async def _end_turn(self, verdict: Verdict) -> Ending | None:
+        """Give the calls that are not made a result that says so; end the turn, or the run too."""
+        why = f"the run ended ({verdict.reason})" if verdict.reason else NEWS
+        for index in self.todo:
+            name = self.response.message.tool_calls[index].name
+            skipped = ToolResult.cancelled(name, f"skipped: {why}")
+            self.pending.append(self.caller.completed(index, skipped))
         turn = self.response.turn
-
-        async def heard(update: ToolProgressUpdate) -> None:
-            payload: dict[str, Any] = {
-                "tool_call_id": call.id,
-                "tool_name": call.name,
-                "update": json.loads(storable(json_text(update))),
-            }
-            self.session.emit(EventKind.TOOL_PROGRESSED, turn, payload)
-
-        return ToolContext(
-            run_id=self.session.run_id,
-            session_id=self.session.session_id,
-            agent=self.session.agent_name,
-            attempt=self.session.attempt,
+        if verdict.steering is not None:
+            self.pending += steering_of(self.session.run_id, verdict.steering, turn + 1, "calls")
+        if verdict.reason is None:
+            await self.commit()
+            return None
+        output = verdict.output
+        if verdict.reason is StopReason.BEHAVIOR_STOP and output is None:
+            output = self.response.message.content
+        return Ending(
+            verdict.reason,
+            output=output,
+            error=verdict.error,
+            last=tuple(self.pending),
             turn=turn,
-            tool_call_id=call.id,
-            operation_key=self._key(index),
-            cancellation=self.session.cancellation,
-            progress=ToolProgressReporter(heard, self.session.cancellation),
         )
-
-    def _key(self, index: int) -> str:
-        return f"{self.session.run_id}:{self.response.turn}:{index}"

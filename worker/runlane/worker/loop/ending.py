@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from runlane.journal.wire.records import AnyBody
+from runlane.journal.projection import Projection
+from runlane.journal.wire.records import AnyBody, MessageAppended
 from runlane.journal.wire.results import AgentRunResult, RunUsage, StopReason
 
 
@@ -15,6 +16,7 @@ class Ending(Struct, frozen=True):
         error: What went wrong, for people.
         last: Records that belong before the end, oldest first.
         turn: The turn that ends with the run; 0 if none is under way.
+        unanswered: Whether a model request was sent to which no response came.
     """
 
     stop_reason: StopReason
@@ -22,14 +24,20 @@ class Ending(Struct, frozen=True):
     error: str | None = None
     last: tuple[AnyBody, ...] = ()
     turn: int = 0
+    unanswered: bool = False
 
-    def result(self, *, turns: int, usage: RunUsage) -> AgentRunResult:
-        """Return the result of the run."""
+    def result(self, projection: Projection) -> AgentRunResult:
+        """Return the result of the run that is open in `projection`, which lacks `last` yet."""
+        run = projection.open_run
+        turns, usage = (run.turn, run.usage) if run else (0, RunUsage())
+        for body in self.last:
+            if isinstance(body, MessageAppended):
+                turns, usage = body.turn, usage.plus(body.usage)
         return AgentRunResult(
             status=self.stop_reason.status,
             stop_reason=self.stop_reason,
             turns=turns,
             output=self.output,
             error=self.error,
-            usage=usage,
+            usage=usage.plus(None) if self.unanswered else usage,
         )

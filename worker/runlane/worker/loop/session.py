@@ -1,9 +1,11 @@
 """What the loop needs of the outside: one run, as it is journaled and heard."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from runlane.journal.projection import Projection
 from runlane.journal.wire.blobs import BlobRef
+from runlane.journal.wire.control import ControlInput
 from runlane.journal.wire.events import EventKind
 from runlane.journal.wire.records import AnyBody
 from runlane.worker.control import CancellationToken
@@ -36,6 +38,19 @@ class RunSession(Protocol):
     cancellation: CancellationToken
     server_changed: bool
     blob_bytes_max: int
+
+    @property
+    def steering(self) -> Sequence[ControlInput]:
+        """What was said to the run and is not journaled yet, oldest first.
+
+        A commit of `SteeringApplied` takes its input out.
+        """
+        ...
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run began, by the server's clock, over all attempts."""
+        ...
 
     async def commit(self, *bodies: AnyBody) -> None:
         """Journal records and fold them into `projection`; all or none.

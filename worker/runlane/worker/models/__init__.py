@@ -12,6 +12,7 @@ from runlane.worker.models.protocol import (
     ModelThinkingDelta,
     ToolSchema,
 )
+from runlane.worker.models.receive import receive
 
 __all__ = [
     "ModelAdapter",
@@ -25,4 +26,5 @@ __all__ = [
     "ModelThinkingDelta",
     "OpenAIModelAdapter",
     "ToolSchema",
+    "receive",
 ]

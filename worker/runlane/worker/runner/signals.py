@@ -8,6 +8,8 @@ import structlog
 from redis.exceptions import RedisError
 
 from runlane.journal.link import CONNECT_TIMEOUT_S, LOST, client_for
+from runlane.journal.transitions.inputs import steering
+from runlane.journal.wire.control import ControlInput
 
 RETRY_MAX_S: Final = 2.0
 BLOCK_S: Final = 30
@@ -82,6 +84,7 @@ async def follow_control(
     *,
     abort: Callable[[str, str], None],
     lose: Callable[[str, str, str], None],
+    steer: Callable[[str, str, ControlInput], None],
 ) -> None:
     """Hear what becomes of this worker's runs, until cancelled.
 
@@ -92,6 +95,7 @@ async def follow_control(
         channel: Of this worker.
         abort: Called with run id and reason for each run that is to stop.
         lose: Called with run id, fence and reason for each lease that was taken away.
+        steer: Called with run id, fence and input for each thing that is said to a run.
     """
     delay = 0.05
     while True:
@@ -104,6 +108,9 @@ async def follow_control(
                 run_id, _, rest = message["data"].decode().partition("\0")
                 if run_id:
                     abort(run_id, rest)
+                elif rest.startswith("\0"):
+                    steered_id, fence, input_id, content = rest[1:].split("\0", 3)
+                    steer(steered_id, fence, steering(input_id, content))
                 else:
                     stolen_id, fence, reason = rest.split("\0", 2)
                     lose(stolen_id, fence, reason)

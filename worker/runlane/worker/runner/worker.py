@@ -20,6 +20,7 @@ from runlane.journal.partition import Partition
 from runlane.journal.settings import Settings
 from runlane.journal.transitions import Claim, ClaimedRun, claim, register, settle
 from runlane.journal.transitions.register import WorkerInfo
+from runlane.journal.wire.control import ControlInput
 from runlane.journal.wire.results import AgentRunResult, RunStatus, StopReason
 from runlane.observability import metrics
 from runlane.worker.app import Agent, App, AppLoadError
@@ -31,6 +32,7 @@ from runlane.worker.runner.signals import WakeUps, follow_control
 from runlane.worker.runner.upkeep import Upkeep
 from runlane.worker.session.execute import execute, give_back
 from runlane.worker.session.held import HeldLease
+from runlane.worker.session.sinks import EVENT_SINK_DRAIN_S
 
 POLL_S: Final = 1.0
 """How long a run may wait that nobody was woken for."""
@@ -102,6 +104,7 @@ class RunlaneWorker(Worker):
         )
         self._wake_ups = WakeUps(url, [keys.wake(queue) for queue in self._queues])
         self._losses = Losses()
+        self._deliveries: set[asyncio.Task[None]] = set()
         self._upkeep = Upkeep(self._partition, settings, self.worker_id)
 
     async def main(self) -> None:
@@ -130,6 +133,7 @@ class RunlaneWorker(Worker):
                     self._partition.keys.control(self.worker_id),
                     abort=self._abort,
                     lose=self._lose,
+                    steer=self._steer,
                 )
             )
             stack.callback(control.cancel)
@@ -270,6 +274,9 @@ class RunlaneWorker(Worker):
         self._leases.remove(held)
         metrics.RUNS_ACTIVE.dec()
         self._slot_freed.set()
+        if held.delivering is not None:
+            self._deliveries.add(held.delivering)
+            held.delivering.add_done_callback(self._deliveries.discard)
         if held.afterwards is not None:
             self._losses.look(held.lease.run_id, held.afterwards)
 
@@ -312,6 +319,11 @@ class RunlaneWorker(Worker):
         if held is not None and held.lease.fence == fence:
             held.lose(f"the lane was taken away ({reason})")
 
+    def _steer(self, run_id: str, fence: str, given: ControlInput) -> None:
+        held = self._leases.find(run_id)
+        if held is not None and held.lease.fence == fence:
+            held.steering.add(given)
+
     async def _drain(self) -> None:
         self._draining.set()
         await self._wake_ups.close()
@@ -326,6 +338,8 @@ class RunlaneWorker(Worker):
             await self._register(0, retry_s=1)  # it would expire by itself
         except ServerError as error:
             logger.warning("not_unregistered", error=str(error))
+        if self._deliveries:
+            await asyncio.wait(self._deliveries, timeout=EVENT_SINK_DRAIN_S + 1)
 
     async def _until_idle(self, seconds: float) -> None:
         tasks: set[asyncio.Task[Any]] = set(self.tasks.values())

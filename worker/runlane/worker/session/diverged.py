@@ -21,7 +21,7 @@ from runlane.journal.lease import Lease
 from runlane.journal.partition import Partition
 from runlane.journal.path import read_path
 from runlane.journal.transitions import checkout, keep_lost
-from runlane.journal.transitions.entries import Written, blobs_of, chained
+from runlane.journal.transitions.entries import Written, blobs_of, chained, settled_of
 from runlane.journal.wire.codec import decode_body
 from runlane.journal.wire.records import AnyBody, RunFinished
 from runlane.journal.wire.results import AgentRunResult, RunStatus, StopReason
@@ -168,8 +168,8 @@ async def _branch_of(
 
 
 def _as_written(entry: Entry) -> Written:
-    blobs = blobs_of(decode_body(entry.kind, entry.data))
-    return Written(entry.kind, entry.digest, entry.data, blobs)
+    body = decode_body(entry.kind, entry.data)
+    return Written(entry.kind, entry.digest, entry.data, blobs_of(body), settled_of(body))
 
 
 async def _lacks_blob(partition: Partition, session_id: str, record: Written) -> bool:

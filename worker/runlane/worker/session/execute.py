@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from runlane.journal.archive.segment import Entry
 from runlane.journal.checkpoints import Growth
@@ -33,7 +34,7 @@ from runlane.journal.wire.records import (
     RunContinued,
     RunStarted,
 )
-from runlane.journal.wire.results import AgentRunResult, RunStatus, RunUsage, StopReason
+from runlane.journal.wire.results import AgentRunResult, RunStatus, StopReason
 from runlane.worker.app import Agent
 from runlane.worker.loop.ending import Ending
 from runlane.worker.loop.orchestrator import orchestrate
@@ -41,8 +42,6 @@ from runlane.worker.loop.session import HandBackSignal
 from runlane.worker.session.held import HeldLease, LeaseLostError
 from runlane.worker.session.run_session import JournaledRun
 from runlane.worker.session.trail import Trail, id_of
-from runlane.worker.tools.execution import asked_to_stop
-from runlane.worker.tools.texts import describe
 
 ARCHIVE_RETRY_MAX_S: Final = 5.0
 
@@ -79,17 +78,18 @@ async def execute(
     run = JournaledRun(
         partition,
         held,
-        agent.name,
+        agent,
         projection=projection,
         trail=trail,
         growth=Growth(path.distance, path.size, path.checkpoint_size),
         server_changed=_server_changed(path, held.lease, checked_out.inc),
+        elapsed_s=checked_out.elapsed_s,
     )
     try:
         await run.commit(_beginning(job, agent, held, projection, worker_id), progress=False)
         kill_point("after_run_started")
-        ending = await _carry_on(agent, run)
-        return await _end(run, ending)
+        ending = await orchestrate(agent, run)
+        return await _end(agent, run, ending)
     except (WriteRefusedError, HandBackSignal, asyncio.CancelledError) as reason:
         await _look_for_losses(run, held, reason)
         raise
@@ -117,6 +117,7 @@ async def _check_out(partition: Partition, held: HeldLease) -> tuple[Checkout, P
         raise LeaseLostError(lease.run_id, f"the checkout got no answer ({error})") from error
     if checked_out.abort_reason is not None:
         held.cancellation.cancel(checked_out.abort_reason)
+    held.steering.update(checked_out.inputs)
     known = {record.record_id for record in path.records}
     read = [entry for entry in reversed(entries) if id_of(entry) in known]
     return checked_out, path, Trail(lease.branch_id, checked_out.head, read)
@@ -192,41 +193,31 @@ def _beginning(
     )
 
 
-async def _carry_on(agent: Agent, run: JournaledRun) -> Ending:
-    try:
-        return await orchestrate(agent, run)
-    except (WriteRefusedError, HandBackSignal, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        if asked_to_stop():
-            raise asyncio.CancelledError from error
-        logger.exception("run_failed", run_id=run.run_id)
-        return Ending(StopReason.RUNTIME_ERROR, error=describe(error, typed=True))
-
-
-async def _end(run: JournaledRun, ending: Ending) -> AgentRunResult:
+async def _end(agent: Agent, run: JournaledRun, ending: Ending) -> AgentRunResult:
     kill_point("before_finish")
-    result = _result(run, ending)
-    abort_reason = await run.finish(ending, result)
-    if abort_reason is not None:
-        ending = Ending(
-            StopReason.EXTERNAL_ABORT, error=abort_reason, last=ending.last, turn=ending.turn
-        )
-        result = _result(run, ending)
-        await run.finish(ending, result)
+    unheard = False
+    while True:
+        result = ending.result(run.projection)
+        finished = await run.finish(ending, result, discard=unheard or not result.succeeded)
+        if finished.ended:
+            break
+        if finished.abort_reason is not None:
+            aborted = StopReason.EXTERNAL_ABORT
+            ending = replace(ending, stop_reason=aborted, output=None, error=finished.abort_reason)
+        else:
+            ending = await _go_on(agent, run, ending)
+            unheard = not {each.input_id for each in finished.pending}.isdisjoint(
+                each.input_id for each in run.steering
+            )
     kill_point("after_finish")
     return result
 
 
-def _result(run: JournaledRun, ending: Ending) -> AgentRunResult:
-    """Count what is journaled together with the end, too."""
-    projection = run.projection
-    open_run = projection.open_run
-    turns, usage = (open_run.turn, open_run.usage) if open_run else (0, RunUsage())
-    for body in ending.last:
-        if isinstance(body, MessageAppended):
-            turns, usage = body.turn, usage.plus(body.usage)
-    return ending.result(turns=turns, usage=usage)
+async def _go_on(agent: Agent, run: JournaledRun, ending: Ending) -> Ending:
+    """Let a run that would have completed hear what was said to it meanwhile."""
+    if ending.last:
+        await run.commit(*ending.last)
+    return await orchestrate(agent, run)
 
 
 async def _dead_letter(partition: Partition, held: HeldLease, reason: str) -> AgentRunResult | None:

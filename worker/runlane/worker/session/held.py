@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from runlane.journal.errors import WriteRefusedError
 from runlane.journal.lease import Lease
-from runlane.worker.control import CancellationToken
+from runlane.worker.control import CancellationToken, SteeringInbox
 
 
 class LeaseLostError(WriteRefusedError):
@@ -27,11 +27,13 @@ class HeldLease:
         ends_at: When it ends by this worker's own clock (`time.monotonic`), counted from the
             sending of the claim or of the last renewal that succeeded.
         cancellation: Set when the run is to stop.
+        steering: What was said to the run.
         draining: Set when this worker stops.
         ending: The end of the run is on its way: from here on the reply to it says whether the
             lease was held.
         lost: Why the lease is not held any more; empty while it is.
         task: The task that executes the run.
+        delivering: The task that brings events to the agent's sink; it may outlive the run.
         afterwards: What is left to be done once the run was given up, while the server was away.
     """
 
@@ -42,7 +44,9 @@ class HeldLease:
     ending: bool = False
     lost: str = ""
     task: "asyncio.Task[None] | None" = field(default=None, repr=False)
+    delivering: "asyncio.Task[None] | None" = field(default=None, repr=False)
     afterwards: Callable[[], Awaitable[None]] | None = field(default=None, repr=False)
+    steering: SteeringInbox = field(default_factory=SteeringInbox, repr=False)
 
     @property
     def remaining_s(self) -> float:

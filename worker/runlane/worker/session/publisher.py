@@ -11,6 +11,7 @@ from runlane.journal.partition import Partition
 from runlane.journal.transitions import publish
 from runlane.journal.wire.events import Event, EventKind
 from runlane.worker.session.held import HeldLease
+from runlane.worker.session.sinks import Delivery
 
 COALESCE_S: Final = 0.05
 COALESCE_BYTES: Final = 256
@@ -24,9 +25,10 @@ class Publisher:
     What waits here when records are committed travels with them, in one round trip.
     """
 
-    def __init__(self, partition: Partition, held: HeldLease) -> None:
+    def __init__(self, partition: Partition, held: HeldLease, delivery: Delivery) -> None:
         self._partition = partition
         self._held = held
+        self._delivery = delivery
         self._waiting: list[Event] = []
         self._count = 0
         self._deltas: list[str] = []
@@ -45,6 +47,8 @@ class Publisher:
 
     def say(self, turn: int, delta: str) -> None:
         """Add text of the model."""
+        if not delta:
+            return
         if turn != self._turn:
             self._turn, self._offset = turn, 0
         self._deltas.append(delta)
@@ -122,9 +126,11 @@ class Publisher:
             task.add_done_callback(self._sending.discard)
 
     async def _send(self, events: list[Event], text: str, turn: int) -> None:
-        try:
-            await publish(self._partition, self._held.lease, events, text=text, turn=turn)
-        except WriteRefusedError as error:
-            self._held.lose(str(error))
-        except RunlaneError as error:
-            logger.info("events_dropped", run_id=self._held.lease.run_id, error=str(error))
+        with self._delivery.place() as place:
+            try:
+                await publish(self._partition, self._held.lease, events, text=text, turn=turn)
+                place.events = events
+            except WriteRefusedError as error:
+                self._held.lose(str(error))
+            except RunlaneError as error:
+                logger.info("events_dropped", run_id=self._held.lease.run_id, error=str(error))

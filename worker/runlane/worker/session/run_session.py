@@ -1,6 +1,7 @@
 """One attempt of one run: the loop's view of the journal."""
 
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from runlane.journal.checkpoints import Growth
@@ -9,20 +10,23 @@ from runlane.journal.kill_points import kill_point
 from runlane.journal.partition import Partition
 from runlane.journal.projection import Projection
 from runlane.journal.transitions import Appended, Finished, append, finish, put_blob
-from runlane.journal.transitions.entries import Written
+from runlane.journal.transitions.entries import Written, settled_of
 from runlane.journal.wire.blobs import BlobRef
+from runlane.journal.wire.control import ControlInput
 from runlane.journal.wire.events import Event, EventKind
-from runlane.journal.wire.records import AnyBody, RunFinished
+from runlane.journal.wire.records import AnyBody, RunFinished, SteeringDiscarded
 from runlane.journal.wire.results import AgentRunResult
 from runlane.journal.wire.tree import Checkpoint, CompactionApplied
+from runlane.worker.app import Agent
 from runlane.worker.loop.ending import Ending
 from runlane.worker.loop.session import HandBackSignal
 from runlane.worker.session.diverged import keep_aside, lost_suffix
 from runlane.worker.session.held import HeldLease, LeaseLostError
 from runlane.worker.session.publisher import Publisher
+from runlane.worker.session.sinks import Delivery
 from runlane.worker.session.trail import Loss, Trail, revision_of
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Appended | Finished)
 
 
 class JournaledRun:
@@ -31,26 +35,29 @@ class JournaledRun:
     Args:
         partition: Where the session lives.
         held: The lease.
+        agent: The agent, whose sink hears of the run in this process.
         projection: The branch as it was checked out.
         trail: The records that lead to its head.
         growth: How far it has grown since its last checkpoint.
         server_changed: Whether the server restarted or failed over since the run's last response.
+        elapsed_s: Seconds since the run began, at its checkout.
     """
 
     def __init__(
         self,
         partition: Partition,
         held: HeldLease,
-        agent_name: str,
+        agent: Agent,
         *,
         projection: Projection,
         trail: Trail,
         growth: Growth,
         server_changed: bool,
+        elapsed_s: float,
     ) -> None:
         self.run_id = held.lease.run_id
         self.session_id = held.lease.session_id
-        self.agent_name = agent_name
+        self.agent_name = agent.name
         self.attempt = held.lease.attempt
         self.cancellation = held.cancellation
         self.projection = projection
@@ -60,7 +67,21 @@ class JournaledRun:
         self._held = held
         self._trail = trail
         self._growth = growth
-        self._publisher = Publisher(partition, held)
+        self._delivery = Delivery(agent.event_sink, held.lease)
+        held.delivering = self._delivery.task
+        self._publisher = Publisher(partition, held, self._delivery)
+        self._untold: list[Event] = []
+        self._began_at = time.monotonic() - elapsed_s
+
+    @property
+    def steering(self) -> tuple[ControlInput, ...]:
+        """What was said to the run and is not journaled yet, oldest first."""
+        return self._held.steering.waiting
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run began, by the server's clock, over all attempts."""
+        return time.monotonic() - self._began_at
 
     async def commit(self, *bodies: AnyBody, progress: bool = True) -> None:
         """Journal records, together with the events that wait, and fold them in.
@@ -68,7 +89,7 @@ class JournaledRun:
         Raises:
             WriteRefusedError: The lease was lost; nothing was written.
         """
-        entries: list[AnyBody | Event] = [*await self._publisher.take(), *bodies]
+        entries: list[AnyBody | Event] = [*await self._take(), *bodies]
         self._held.check()
         before = self._trail.head
 
@@ -84,50 +105,49 @@ class JournaledRun:
             self._trail.add(appended, base=head)
             return appended
 
-        appended = await self._write(write)
+        appended = await self._write(write, entries)
         self._publisher.committed()
+        self._untold = []
         size = sum(len(each.data) for each in appended.written if each.kind)
         self._growth.add(distance=revision_of(appended.head) - revision_of(before), size=size)
         if isinstance(bodies[-1], Checkpoint | CompactionApplied):
             self._growth.restart(len(appended.written[-1].data))
         for body in bodies:
             self.projection.add(body, before)
+        self._held.steering.update(appended.inputs)
+        self._held.steering.settle([settled for body in bodies if (settled := settled_of(body))])
         if appended.abort_reason is not None:
             self.cancellation.cancel(appended.abort_reason)
 
-    async def finish(self, ending: Ending, result: AgentRunResult) -> str | None:
-        """End the run with its last records; return the reason of an abort that wins over it.
+    async def finish(self, ending: Ending, result: AgentRunResult, *, discard: bool) -> Finished:
+        """End the run with its last records, unless it was told something that comes first.
+
+        Args:
+            ending: Why it ends.
+            result: What it came to.
+            discard: Whether it ends whatever was said to it, and the journal says so.
 
         Raises:
             WriteRefusedError: The lease was lost; nothing was written.
         """
-        entries = [*await self._publisher.take(), *ending.last]
+        entries = [*await self._take(), *ending.last]
         if ending.turn:
             self.emit(EventKind.TURN_COMPLETED, ending.turn)
             entries += await self._publisher.take()
         self._held.check()
+        end = RunFinished(run_id=self.run_id, branch_id=self._held.lease.branch_id, result=result)
         checkpoint = None
         if self._growth.due:
-            end = RunFinished(
-                run_id=self.run_id, branch_id=self._held.lease.branch_id, result=result
-            )
             checkpoint = self.projection.after([*ending.last, end]).checkpoint()
         self._held.ending = True
-
-        async def write(head: str, lost: list[Written]) -> Finished:
-            return await finish(
-                self._partition,
-                self._held.lease,
-                result,
-                entries=[*lost, *entries],
-                head=head,
-                retry_s=lambda: self._held.remaining_s,  # it grows with each renewal
-                checkpoint=checkpoint,
-            )
-
-        finished = await self._write(write)
-        self._held.ending = finished.abort_reason is None
-        return finished.abort_reason
+        while True:
+            discarded = self._discarded(result) if discard else []
+            finished = await self._write_end([*entries, *discarded], end, checkpoint)
+            self._held.steering.update(finished.pending)
+            if not (discard and finished.pending):
+                break
+        self._held.ending = finished.ended
+        return finished
 
     async def keep(self, content: bytes, media_type: str) -> BlobRef:
         """Keep content beside the journal; the next commit is to name it.
@@ -197,22 +217,66 @@ class JournaledRun:
             raise error
 
     async def close(self) -> None:
-        """Stop publishing."""
+        """Stop publishing; what was heard still goes to the sink."""
         await self._publisher.close()
+        self._delivery.close()
 
-    async def _write(self, write: Callable[[str, list[Written]], Awaitable[T]]) -> T:
+    async def _take(self) -> list[Event]:
+        """Return the events that wait to travel with records, those of a refused end included."""
+        self._untold += await self._publisher.take()
+        return self._untold
+
+    def _discarded(self, result: AgentRunResult) -> list[SteeringDiscarded]:
+        return [
+            SteeringDiscarded(
+                run_id=self.run_id,
+                branch_id=self._held.lease.branch_id,
+                input_id=each.input_id,
+                content=each.content,
+                reason=result.stop_reason,
+            )
+            for each in self.steering
+        ]
+
+    async def _write_end(
+        self, entries: Sequence[AnyBody | Event], end: RunFinished, checkpoint: Checkpoint | None
+    ) -> Finished:
+        async def write(head: str, lost: list[Written]) -> Finished:
+            return await finish(
+                self._partition,
+                self._held.lease,
+                end.result,
+                entries=[*lost, *entries],
+                head=head,
+                retry_s=lambda: self._held.remaining_s,  # it grows with each renewal
+                checkpoint=checkpoint,
+            )
+
+        return await self._write(write, [*entries, end])
+
+    async def _write(
+        self,
+        write: Callable[[str, list[Written]], Awaitable[T]],
+        entries: Sequence[AnyBody | Event],
+    ) -> T:
         """Write on the head; if the server has lost records, on what it has, those first."""
-        try:
+        head = self._trail.head
+        with self._delivery.place() as place:
             try:
-                return await write(self._trail.head, [])
-            except SessionConflictError:
-                loss = await self._trail.find_loss(self._partition, self.session_id)
-                lost = loss and await lost_suffix(self._partition, self._held.lease, loss)
-                if not (loss and lost):
-                    raise
-                return await write(loss.base_id, lost)
-        except ServerError as error:
-            raise LeaseLostError(self.run_id, f"its records were not taken ({error})") from error
+                try:
+                    outcome = await write(head, [])
+                    place.wrote(entries, outcome)
+                except SessionConflictError:
+                    loss = await self._trail.find_loss(self._partition, self.session_id)
+                    lost = loss and await lost_suffix(self._partition, self._held.lease, loss)
+                    if not (loss and lost):
+                        raise
+                    outcome = await write(loss.base_id, lost)
+                    place.wrote([*lost, *entries], outcome, lost_head=head)
+            except ServerError as error:
+                why = f"its records were not taken ({error})"
+                raise LeaseLostError(self.run_id, why) from error
+        return outcome
 
     async def _restore(self, loss: Loss) -> bool:
         """Append again what was lost, if the lane is still ours; return whether it was."""

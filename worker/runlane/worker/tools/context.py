@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from runlane.journal.errors import InvalidInputError
 from runlane.worker.control.cancellation import CancellationToken
+from runlane.worker.tools.definition import ToolDefinition
 
 
 class ToolProgressUpdate(Struct, frozen=True):
@@ -43,15 +44,19 @@ class ToolProgressReporter:
         self._turn = asyncio.Lock()
         self._settled = False
 
-    async def report(self, message: str, data: Any = None) -> None:
+    async def report(self, message: str | ToolProgressUpdate, data: Any = None) -> None:
         """Pass an update on, after those that were reported before it.
 
         It is dropped in silence if the call has settled or was cancelled by then.
 
+        Args:
+            message: What to say, or the whole update.
+            data: What goes with a message.
+
         Raises:
             InvalidInputError: The message is empty.
         """
-        update = ToolProgressUpdate(message, data)
+        update = ToolProgressUpdate(message, data) if isinstance(message, str) else message
         async with self._turn:
             if not (self._settled or self._cancellation.cancelled):
                 await self._deliver(update)
@@ -61,7 +66,7 @@ class ToolProgressReporter:
         self._settled = True
 
 
-class ToolContext(Struct, frozen=True, kw_only=True):
+class ToolCallContext(Struct, frozen=True, kw_only=True):
     """The call that a tool is asked to do.
 
     Attributes:
@@ -70,11 +75,18 @@ class ToolContext(Struct, frozen=True, kw_only=True):
         agent: The agent's name.
         attempt: 1, and one more after each crash or hand-back of the run.
         turn: 1 for the first model response of the run.
+        tool_name: The tool that is called.
+        arguments: What it is called with. A middleware that changes them hands a context with
+            others on (`msgspec.structs.replace`).
+        tool_definition: The tool as the model was told of it.
         tool_call_id: The provider's id of the call: data only, since providers repeat it.
         operation_key: `<run_id>:<turn>:<index>`, the same in every attempt: what to hand to the
             outside world as its idempotency key.
         cancellation: Says when to stop.
         progress: Tells subscribers how far the call is.
+        count: Counts this call under a name, and returns how many calls of the run were counted
+            under it, this one included. A call counts once under one name however often that is
+            asked; the counts are journaled, and survive a crash of the worker.
     """
 
     run_id: str
@@ -82,7 +94,11 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     agent: str
     attempt: int
     turn: int
+    tool_name: str
+    arguments: dict[str, Any]
+    tool_definition: ToolDefinition
     tool_call_id: str
     operation_key: str
     cancellation: CancellationToken
     progress: ToolProgressReporter
+    count: Callable[[str], int]

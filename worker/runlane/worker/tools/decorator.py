@@ -1,6 +1,5 @@
 """A typed function as a tool."""
 
-import asyncio
 import functools
 import inspect
 import math
@@ -8,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from runlane.journal.errors import InvalidInputError
-from runlane.worker.tools.context import ToolContext
+from runlane.worker.tools.context import ToolCallContext
 from runlane.worker.tools.definition import ToolDefinition
 from runlane.worker.tools.docstrings import read_docstring
 from runlane.worker.tools.effects import StepOutcome, ToolEffect
 from runlane.worker.tools.signature import read_signature
-from runlane.worker.tools.texts import describe
+from runlane.worker.tools.threads import run_in_thread
 from runlane.worker.tools.validation import ArgumentError
 
 P = ParamSpec("P")
@@ -42,6 +41,7 @@ class FunctionTool(Generic[P, R]):
         name: str | None = None,
         effect: ToolEffect = ToolEffect.SIDE_EFFECTING,
         timeout_s: float | None = None,
+        strict: bool | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         name = name or self.__name__
@@ -58,6 +58,7 @@ class FunctionTool(Generic[P, R]):
             description=documented.description,
             parameters=self._arguments.schema,
             effect=effect,
+            strict=strict,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,8 +68,8 @@ class FunctionTool(Generic[P, R]):
     def reconcile(self, function: F) -> F:
         """Register what to ask, after a crash, about a call whose result was lost.
 
-        The function, async or not, takes the `ToolContext` first and the arguments of the tool by
-        name. It returns what the call gave, or None if it cannot tell. It must be safe against a
+        The function, async or not, takes the `ToolCallContext` first and the arguments of the tool
+        by name. It returns what the call gave, or None if it cannot tell. It must be safe against a
         late start of the lost call.
 
         Raises:
@@ -90,19 +91,21 @@ class FunctionTool(Generic[P, R]):
         """Return what is wrong with the arguments of a call."""
         return self._arguments.errors(arguments)
 
-    async def invoke(self, arguments: Mapping[str, Any], *, context: ToolContext) -> StepOutcome:
+    async def invoke(
+        self, arguments: Mapping[str, Any], *, context: ToolCallContext
+    ) -> StepOutcome:
         """Call the function with arguments from a model.
 
         Raises:
             msgspec.ValidationError: The arguments do not fit.
             Exception: Whatever the function raises.
         """
-        contexts = dict.fromkeys(self._arguments.context_names, context)
         typed = self._arguments.convert(arguments)
-        return _outcome(await _call(self._function, **typed, **contexts))
+        given = self._arguments.given_by(context)
+        return _outcome(await _call(self._function, **typed, **given))
 
     async def ask_reconciler(
-        self, arguments: Mapping[str, Any], *, context: ToolContext
+        self, arguments: Mapping[str, Any], *, context: ToolCallContext
     ) -> StepOutcome | None:
         """Return what a call with a lost result gave; None if nobody can tell.
 
@@ -126,6 +129,7 @@ def tool(
     name: str | None = None,
     effect: ToolEffect = ToolEffect.SIDE_EFFECTING,
     timeout_s: float | None = None,
+    strict: bool | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -133,13 +137,15 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a typed function, async or not; one that is not runs in a thread.
 
     The schema comes from the type hints, the description from the first paragraph of the docstring,
-    those of the arguments from its `Args:` section. A parameter annotated `ToolContext` is not
-    part of the schema: the call's context is passed there.
+    those of the arguments from its `Args:` section. A parameter annotated `ToolCallContext`,
+    `ToolProgressReporter` or `CancellationToken` is passed that of the call, and is not part of the
+    schema.
 
     Args:
         function: For use without parentheses.
-        **options: `name` (default: the function's), `effect` (default: side-effecting) and
-            `timeout_s` (seconds; default: no limit).
+        **options: `name` (default: the function's), `effect` (default: side-effecting), `timeout_s`
+            (seconds; default: no limit of its own) and `strict` (whether the provider shall force
+            arguments to fit the schema; default: not said).
 
     Raises:
         InvalidInputError: The name, the signature or the timeout cannot be used, or the function is
@@ -162,22 +168,5 @@ def _outcome(value: Any) -> StepOutcome:
 async def _call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
-    result = await _in_thread(function, *args, **kwargs)
+    result = await run_in_thread(functools.partial(function, *args, **kwargs))
     return await result if inspect.isawaitable(result) else result
-
-
-async def _in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Run in a thread. Nothing stops a thread: a cancelled caller still waits for its result."""
-
-    def run() -> Any:
-        try:
-            return function(*args, **kwargs)
-        except (StopIteration, SystemExit) as error:  # asyncio would hang on one, end on the other
-            raise RuntimeError(f"the tool raised {describe(error, typed=True)}") from error
-
-    work = asyncio.create_task(asyncio.to_thread(run))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait({work})
-        return work.result()

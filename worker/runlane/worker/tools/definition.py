@@ -48,8 +48,8 @@ class ToolDefinition(Struct, frozen=True):
             )
         msgspec.structs.force_setattr(self, "effect", ToolEffect(self.effect))
         if self.parameters is not None:
-            frozen = _freeze(_detach(self.name, self.parameters))
-            msgspec.structs.force_setattr(self, "parameters", frozen)
+            parameters = frozen(_detach(self.name, self.parameters))
+            msgspec.structs.force_setattr(self, "parameters", parameters)
 
     @classmethod
     def from_openai_tool(cls, tool: Mapping[str, Any]) -> Self:
@@ -130,10 +130,11 @@ def _plain(value: object) -> dict[str, Any]:
     raise TypeError(f"{type(value).__name__} is not a JSON type")
 
 
-def _freeze(value: Any) -> Any:
+def frozen(value: Any) -> Any:
+    """Return a copy of JSON data in which nothing can be changed."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        return MappingProxyType({key: _freeze(member) for key, member in members.items()})
+        return MappingProxyType({key: frozen(member) for key, member in members.items()})
     if isinstance(value, list):
-        return tuple(map(_freeze, cast("Sequence[Any]", value)))
+        return tuple(map(frozen, cast("Sequence[Any]", value)))
     return value

@@ -86,16 +86,39 @@ async def run_bounded(
     task = asyncio.create_task(contain(call, who="tool"))
     _running.add(task)
     task.add_done_callback(_forget)
-    stop = asyncio.create_task(cancellation.wait())
     try:
-        await asyncio.wait({task, stop}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        await _first_of(task, cancellation, timeout_s)
     finally:
         stopped = not task.done()
-        stop.cancel()
         if stopped:
             task.cancel()
             await asyncio.wait({task}, timeout=grace_s)
     return _result(task, stopped=stopped, cancellation=cancellation, timeout_s=timeout_s)
+
+
+async def _first_of(
+    task: asyncio.Task[Any], cancellation: CancellationToken, timeout_s: float | None
+) -> None:
+    """Return when the task is done, the run is cancelled, or the time is up.
+
+    It is `asyncio.wait` without a task and a set to wait for, which every call would pay for.
+    """
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+
+    def end(_: object = None) -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    timer = None if timeout_s is None else loop.call_later(timeout_s, end)
+    task.add_done_callback(end)
+    cancellation.add_callback(end)
+    try:
+        await ended
+    finally:
+        cancellation.remove_callback(end)
+        if timer is not None:
+            timer.cancel()
 
 
 def _result(

@@ -3,9 +3,12 @@
 from typing import Any, Final, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from runlane.journal.wire.blobs import BlobRef
+from runlane.journal.wire.content import ContentBlock
 from runlane.journal.wire.records import ToolOutcome
+from runlane.worker.tools.content import TEXT, Content, Keep
 from runlane.worker.tools.effects import StepOutcome, ToolControl
 from runlane.worker.tools.texts import cut, describe, first_bytes, json_text, storable
 from runlane.worker.tools.validation import ArgumentError
@@ -14,37 +17,19 @@ NAME_BYTES_MAX: Final = 128
 """Of a name in a payload: a registered one has 64 at most, but a model may ask for any."""
 ERROR_BYTES_MAX: Final = 4096
 """Of the text of an exception in a payload."""
-TEXT: Final = "text/plain"
-JSON: Final = "application/json"
+PREFIX_BYTES_MAX: Final = 64 * 1024
 
 
-class Oversize(Struct, frozen=True):
-    """The whole content of a result that is too long for a record.
+class Unkept(Struct, frozen=True):
+    """A result that a record has no room for: its text is too long, or it has attachments.
 
     Attributes:
-        text: All of it; valid UTF-8.
-        media_type: What it is.
-        bytes_max: How many bytes of it the model reads.
+        content: All of it.
+        text_bytes_max: How many bytes of its text the model reads.
     """
 
-    text: str
-    media_type: str
-    bytes_max: int
-
-    def first(self, bytes_max: int) -> tuple[bytes, str]:
-        """Return as much of it as may be kept, and what that is: a part of JSON is but text."""
-        whole = self.text.encode()
-        if len(whole) <= bytes_max:
-            return whole, self.media_type
-        return first_bytes(whole, bytes_max), TEXT
-
-    def excerpt(self, ref: BlobRef) -> str:
-        """Return what the model reads once so much is kept."""
-        size = len(self.text.encode())
-        kept = f"all {size} are kept as blob {ref.digest}"
-        if ref.size < size:
-            kept = f"the first {ref.size} are kept as blob {ref.digest}, the rest is lost"
-        return cut(self.text, self.bytes_max, note=f"; {kept}")
+    content: Content
+    text_bytes_max: int
 
 
 class ToolResult(Struct, frozen=True):
@@ -55,16 +40,18 @@ class ToolResult(Struct, frozen=True):
         outcome: What is known about the call.
         control: How the loop goes on.
         output: The content, as the output of the run, if the loop does not continue.
-        oversize: All of a content that is cut, until it is kept elsewhere.
-        full: Where all of it is kept.
+        blocks: The images and files that are part of it.
+        full: Where all of a text that was cut is kept.
+        unkept: What `keep_content` is still to keep.
     """
 
     content: str
     outcome: ToolOutcome
     control: ToolControl = ToolControl.CONTINUE
     output: str | None = None
-    oversize: Oversize | None = None
+    blocks: tuple[ContentBlock, ...] = ()
     full: BlobRef | None = None
+    unkept: Unkept | None = None
 
     @property
     def is_error(self) -> bool:
@@ -73,32 +60,36 @@ class ToolResult(Struct, frozen=True):
 
     @classmethod
     def completed(cls, tool: str, step: StepOutcome, bytes_max: int) -> Self:
-        """The tool gave a result; over `bytes_max` bytes it is cut. One that is not JSON fails."""
+        """The tool gave a result; text over `bytes_max` bytes is cut. What is no content fails."""
         try:
-            text = step.data if isinstance(step.data, str) else json_text(step.data)
+            content = Content.of(step.data)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # data of the tool's own types runs the tool's code here
             return cls.failed(
-                tool, f"the call ended, but its result is not JSON: {describe(error)}"
+                tool, f"the call ended, but its result cannot be used: {describe(error)}"
             )
-        text = storable(text)
-        content = cut(text, bytes_max)
-        goes_on = step.control == ToolControl.CONTINUE
-        output = None if goes_on else content
-        if content == text:
-            return cls(content, ToolOutcome.OK, step.control, output)
-        media_type = TEXT if isinstance(step.data, str) else JSON
-        oversize = Oversize(text, media_type, bytes_max)
-        return cls(content, ToolOutcome.OK, step.control, output, oversize)
+        text = content.text
+        shown = cut(text, bytes_max)
+        whole = shown == text and not content.has_attachments
+        return cls(
+            content=shown,
+            outcome=ToolOutcome.OK,
+            control=step.control,
+            output=None if step.control == ToolControl.CONTINUE else shown,
+            blocks=content.blocks,
+            unkept=None if whole else Unkept(content, bytes_max),
+        )
 
-    def kept_as(self, ref: BlobRef) -> "ToolResult":
-        """Return the result as it is once its whole content is kept: it says where."""
-        if self.oversize is None:
-            return self
-        content = self.oversize.excerpt(ref)
-        output = None if self.output is None else content
-        return ToolResult(content, self.outcome, self.control, output, full=ref)
+    def prefixed(self, prefix: str) -> Self:
+        """Return a kept result with a text that the model reads before it; the output stays."""
+        assert self.unkept is None
+        text = cut(storable(prefix), PREFIX_BYTES_MAX)
+        return replace(self, content=f"{text}\n{self.content}")
+
+    def marked_failed(self) -> Self:
+        """Return the result as that of a call that failed, whatever it says."""
+        return self if self.is_error else replace(self, outcome=ToolOutcome.ERROR)
 
     @classmethod
     def failed(cls, tool: str, error: str) -> Self:
@@ -106,9 +97,12 @@ class ToolResult(Struct, frozen=True):
         return cls(_payload("error", tool, error=_bounded(error)), ToolOutcome.ERROR)
 
     @classmethod
-    def invalid(cls, tool: str, errors: tuple[ArgumentError, ...]) -> Self:
-        """The arguments do not fit the tool's schema; nothing ran."""
-        content = _payload("error", tool, code="invalid_tool_arguments", errors=errors)
+    def invalid(
+        cls, tool: str, errors: tuple[ArgumentError, ...], *, truncated: bool = False
+    ) -> Self:
+        """The arguments do not fit the tool's schema, in more ways if `truncated`; nothing ran."""
+        more: dict[str, Any] = {"errors": errors} | ({"truncated": True} if truncated else {})
+        content = _payload("error", tool, code="invalid_tool_arguments", **more)
         return cls(content, ToolOutcome.ERROR)
 
     @classmethod
@@ -124,6 +118,40 @@ class ToolResult(Struct, frozen=True):
             "Check what it did before repeating it"
         )
         return cls(_payload("outcome_unknown", tool, error=error), ToolOutcome.UNKNOWN)
+
+
+async def keep_content(result: ToolResult, keep: Keep, bytes_max: int) -> ToolResult:
+    """Keep what a record has no room for beside the journal; return the result that names it.
+
+    Args:
+        result: As it came; if nothing of it is to be kept, it is returned itself.
+        keep: Keeps bytes of a media type; the record of the result is to be the next one.
+        bytes_max: The most that may be kept at once. The text of a result is kept up to there, a
+            larger attachment not at all; the model reads that the rest is lost.
+
+    Raises:
+        Exception: Whatever `keep` raises.
+    """
+    if result.unkept is None:
+        return result
+    content = await result.unkept.content.kept(keep, bytes_max)
+    text, full = content.text, None
+    whole = text.encode()
+    if len(whole) > result.unkept.text_bytes_max:
+        first = first_bytes(whole, bytes_max)
+        full = await keep(first, content.media_type if len(first) == len(whole) else TEXT)
+        text = _excerpt(text, result.unkept.text_bytes_max, len(whole), full)
+    output = None if result.output is None else text
+    return replace(
+        result, content=text, output=output, blocks=content.blocks, full=full, unkept=None
+    )
+
+
+def _excerpt(text: str, bytes_max: int, size: int, full: BlobRef) -> str:
+    kept = f"all {size} are kept as blob {full.digest}"
+    if full.size < size:
+        kept = f"the first {full.size} are kept as blob {full.digest}, the rest is lost"
+    return cut(text, bytes_max, note=f"; {kept}")
 
 
 def _payload(status: str, tool: str, **more: Any) -> str:

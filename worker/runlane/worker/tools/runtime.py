@@ -1,22 +1,31 @@
 """The tools of an agent: which there are, what a call may do, and how it is run."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final, TypeVar
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from runlane.journal.errors import InvalidInputError
 from runlane.journal.wire.messages import ModelToolCall
-from runlane.worker.tools.context import ToolContext
+from runlane.worker.tools.context import ToolCallContext
 from runlane.worker.tools.definition import ToolDefinition
-from runlane.worker.tools.effects import ToolEffect
-from runlane.worker.tools.execution import CallStoppedError, run_bounded
+from runlane.worker.tools.effects import StepOutcome, ToolControl
+from runlane.worker.tools.execution import run_bounded
+from runlane.worker.tools.failures import failure_of
 from runlane.worker.tools.handlers import BaseHandler, refuse_duplicates
+from runlane.worker.tools.middleware.chain import Begin, Chain
+from runlane.worker.tools.middleware.protocol import ToolMiddleware
+from runlane.worker.tools.prepared import (
+    PreparedCall,
+    ToolFailure,
+    checked,
+    final_arguments,
+    parse_arguments,
+)
 from runlane.worker.tools.results import ToolResult
-from runlane.worker.tools.texts import describe
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
 CANCEL_GRACE_S: Final = 5.0
@@ -25,48 +34,15 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-class PreparedCall(Struct, frozen=True):
-    """A call that may be run.
-
-    Attributes:
-        call: As the model wrote it.
-        definition: The tool.
-        handler: Who answers.
-        arguments: Parsed; they fit the tool.
-        timeout_s: Seconds after which it is stopped; None for no limit.
-    """
-
-    call: ModelToolCall
-    definition: ToolDefinition
-    handler: BaseHandler
-    arguments: dict[str, Any]
-    timeout_s: float | None
-
-    @property
-    def effect(self) -> ToolEffect:
-        """What a second call would do."""
-        return self.definition.effect
-
-
-class ToolFailure(Struct, frozen=True):
-    """A call that must not be run, with the result that the model reads instead.
-
-    Attributes:
-        call: As the model wrote it.
-        result: An error.
-        effect: That of the tool; side-effecting for an unknown one.
-    """
-
-    call: ModelToolCall
-    result: ToolResult
-    effect: ToolEffect = ToolEffect.SIDE_EFFECTING
-
-
 class ToolRuntime:
     """Runs the tool calls of any number of runs of one agent.
 
     Args:
         handlers: Started in this order, stopped in the reverse one.
+        middlewares: What each call goes through, outermost first; started after the handlers, if
+            there is any tool.
+        timeout_s: Seconds that a call may take whose tool does not say so itself; None for no
+            limit. Middlewares may take their own time before and after it.
         result_bytes_max: Longest result in UTF-8 bytes; what is over is cut off, with a marker.
         cancel_grace_s: Seconds to wait for a call that was asked to stop, before it is abandoned.
     """
@@ -74,11 +50,15 @@ class ToolRuntime:
     def __init__(
         self,
         handlers: Iterable[BaseHandler],
+        middlewares: Sequence[ToolMiddleware] = (),
         *,
+        timeout_s: float | None = None,
         result_bytes_max: int = RESULT_BYTES_MAX,
         cancel_grace_s: float = CANCEL_GRACE_S,
     ) -> None:
         self._handlers = tuple(handlers)
+        self._middlewares = tuple(middlewares)
+        self._timeout_s = timeout_s
         self._result_bytes_max = result_bytes_max
         self._cancel_grace_s = cancel_grace_s
         self._routes: dict[str, tuple[ToolDefinition, BaseHandler]] = {}
@@ -89,12 +69,17 @@ class ToolRuntime:
         """Every tool, in the order of the handlers; none before `startup`."""
         return tuple(definition for definition, _ in self._routes.values())
 
+    @property
+    def immediate(self) -> bool:
+        """Whether a call begins without waiting for any middleware."""
+        return all(middleware.immediate for middleware in self._middlewares)
+
     async def startup(self) -> None:
-        """Start every handler; if one fails, stop those that had started, last first.
+        """Start handlers, then middlewares; if one fails, stop those that had started, last first.
 
         Raises:
             InvalidInputError: Two tools have one name.
-            Exception: Whatever a handler raises.
+            Exception: Whatever a handler or a middleware raises.
         """
         async with AsyncExitStack() as starting:
             for handler in self._handlers:
@@ -102,6 +87,11 @@ class ToolRuntime:
                 starting.push_async_callback(handler.shutdown)
             offers = [(each, owner) for owner in self._handlers for each in owner.tool_definitions]
             refuse_duplicates(definition for definition, _ in offers)
+            for middleware in self._middlewares if offers else ():
+                middleware.configure_tools([definition for definition, _ in offers])
+            for middleware in self._middlewares if offers else ():
+                await middleware.startup()
+                starting.push_async_callback(middleware.shutdown)
             self._routes = {definition.name: (definition, owner) for definition, owner in offers}
             self._started = starting.pop_all()
 
@@ -122,35 +112,61 @@ class ToolRuntime:
             return ToolFailure(call, failed)
         definition, handler = self._routes[call.name]
         try:
-            arguments = _parse(call.arguments)
+            arguments = parse_arguments(call.arguments)
         except InvalidInputError as error:
             return ToolFailure(call, ToolResult.failed(call.name, str(error)), definition.effect)
-        if errors := handler.argument_errors(call.name, arguments):
-            return ToolFailure(call, ToolResult.invalid(call.name, errors), definition.effect)
-        return PreparedCall(call, definition, handler, arguments, handler.timeout_s(call.name))
+        timeout_s = handler.timeout_s(call.name) or self._timeout_s
+        return checked(PreparedCall(call, definition, handler, arguments, timeout_s))
 
-    async def execute(self, prepared: PreparedCall, context: ToolContext) -> ToolResult:
-        """Run a call. Whatever the tool does, there is a result.
+    def with_arguments(
+        self, prepared: PreparedCall, arguments: Mapping[str, Any]
+    ) -> PreparedCall | ToolFailure:
+        """Return a call with other arguments, if they fit the tool."""
+        return checked(replace(prepared, arguments=dict(arguments)))
+
+    async def execute(
+        self,
+        prepared: PreparedCall,
+        context: ToolCallContext,
+        *,
+        begin: Begin,
+        remaining_s: float | None = None,
+    ) -> ToolResult:
+        """Run a call. Whatever middlewares and the tool do, there is a result.
 
         A call that ignores being stopped is abandoned after the grace period; whether it happened
         is then unknown if it has side effects.
+
+        Args:
+            prepared: The call.
+            context: What it is given.
+            begin: Called right before the tool is, with its final arguments: the place to journal
+                that the call begins.
+            remaining_s: Seconds after which it is stopped in any case; None for no limit.
+
+        Raises:
+            BaseException: Whatever `begin` raises.
         """
-        name = prepared.definition.name
+        limits = [each for each in (prepared.timeout_s, remaining_s) if each is not None]
+        bounded = replace(prepared, timeout_s=min(limits, default=None))
         try:
-            step = await self._bounded(prepared, context, prepared.handler.dispatch)
-            return ToolResult.completed(name, step, self._result_bytes_max)
-        except CallStoppedError as stop:
-            return _stopped(prepared, stop)
-        except Exception as error:
-            logger.warning("tool %s failed", name, exc_info=error)
-            return ToolResult.failed(name, describe(error))
+            if self._middlewares:
+                return await self._through_chain(bounded, context, begin)
+            await begin(context)
+            try:
+                return self._completed(bounded, await self._dispatched(bounded, context))
+            except Exception as error:
+                return failure_of(bounded, error)
         finally:
             context.progress.settle()
 
-    async def reconcile(self, prepared: PreparedCall, context: ToolContext) -> ToolResult | None:
+    async def reconcile(
+        self, prepared: PreparedCall, context: ToolCallContext
+    ) -> ToolResult | None:
         """Return the result of a call that a crash has lost; None if it cannot be told.
 
-        A handler that fails, or is stopped, could not tell.
+        No middleware is asked: the call has passed them. A handler that fails, or is stopped,
+        could not tell.
         """
         name = prepared.definition.name
         try:
@@ -164,30 +180,40 @@ class ToolRuntime:
             return None
         return ToolResult.completed(name, step, self._result_bytes_max)
 
+    async def _through_chain(
+        self, prepared: PreparedCall, context: ToolCallContext, begin: Begin
+    ) -> ToolResult:
+        chain = Chain(
+            self._middlewares,
+            context,
+            check=partial(final_arguments, prepared),
+            begin=begin,
+            dispatch=partial(self._dispatched, prepared),
+        )
+        try:
+            step = await chain.outcome(self._cancel_grace_s)
+        except Exception as error:
+            if chain.failed_begin is not None:
+                raise chain.failed_begin from None
+            return failure_of(prepared, error, called=chain.called, made=chain.made)
+        if chain.failed_begin is not None:
+            raise chain.failed_begin
+        result = self._completed(prepared, step)
+        refused = step.control is ToolControl.REJECT and not chain.called
+        return result.marked_failed() if refused else result
+
+    def _completed(self, prepared: PreparedCall, step: StepOutcome) -> ToolResult:
+        return ToolResult.completed(prepared.definition.name, step, self._result_bytes_max)
+
+    async def _dispatched(self, prepared: PreparedCall, context: ToolCallContext) -> StepOutcome:
+        return await self._bounded(prepared, context, prepared.handler.dispatch)
+
     async def _bounded(
-        self, prepared: PreparedCall, context: ToolContext, method: Callable[..., Awaitable[T]]
+        self, prepared: PreparedCall, context: ToolCallContext, method: Callable[..., Awaitable[T]]
     ) -> T:
         return await run_bounded(
-            lambda: method(prepared.definition.name, prepared.arguments, context=context),
+            lambda: method(prepared.definition.name, context.arguments, context=context),
             cancellation=context.cancellation,
             timeout_s=prepared.timeout_s,
             grace_s=self._cancel_grace_s,
         )
-
-
-def _stopped(prepared: PreparedCall, stop: CallStoppedError) -> ToolResult:
-    name = prepared.definition.name
-    if stop.abandoned:
-        logger.warning("tool %s ignores that it was stopped (%s)", name, stop.reason)
-        if prepared.effect is ToolEffect.SIDE_EFFECTING:
-            return ToolResult.unknown(name)
-    if stop.cancelled:
-        return ToolResult.cancelled(name, stop.reason)
-    return ToolResult.failed(name, f"{stop.reason}; the call was stopped, perhaps half done")
-
-
-def _parse(arguments: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise InvalidInputError(f"the arguments are not a JSON object: {error}") from error

@@ -3,16 +3,27 @@
 import inspect
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Final, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
 from runlane.journal.errors import InvalidInputError
-from runlane.worker.tools.context import ToolContext
+from runlane.worker.control.cancellation import CancellationToken
+from runlane.worker.tools.context import ToolCallContext, ToolProgressReporter
 from runlane.worker.tools.validation import ArgumentError, argument_error
 
 REFERENCE: Final = "#/$defs/{name}"
+
+OFFERED: Final[Mapping[Any, Callable[[ToolCallContext], Any]]] = MappingProxyType(
+    {
+        ToolCallContext: lambda context: context,
+        ToolProgressReporter: lambda context: context.progress,
+        CancellationToken: lambda context: context.cancellation,
+    }
+)
+"""What a parameter of one of these types is passed. The model does not hear of it."""
 
 
 class FunctionArguments(Struct, frozen=True):
@@ -22,13 +33,13 @@ class FunctionArguments(Struct, frozen=True):
         schema: JSON Schema of the arguments that the model gives.
         shape: The same as a type.
         defaults: The function's own defaults of those arguments.
-        context_names: The parameters that take the `ToolContext`.
+        offered: The parameters that the model does not give, and what of a call they take.
     """
 
     schema: dict[str, Any]
     shape: type[Struct]
     defaults: dict[str, Any]
-    context_names: tuple[str, ...]
+    offered: dict[str, Callable[[ToolCallContext], Any]]
 
     def errors(self, arguments: Mapping[str, Any]) -> tuple[ArgumentError, ...]:
         """Return what is wrong with the arguments; msgspec stops at the first breach."""
@@ -47,6 +58,10 @@ class FunctionArguments(Struct, frozen=True):
         typed = msgspec.convert(arguments, self.shape, str_keys=True)
         return {**self.defaults, **{name: getattr(typed, name) for name in arguments}}
 
+    def given_by(self, context: ToolCallContext) -> dict[str, Any]:
+        """Return the arguments that the model does not give."""
+        return {name: part(context) for name, part in self.offered.items()}
+
 
 def read_signature(
     tool: str, function: Callable[..., Any], descriptions: Mapping[str, str]
@@ -63,7 +78,7 @@ def read_signature(
             cannot be resolved or expressed in JSON Schema.
     """
     hints = _resolved_hints(tool, function)
-    context_names: list[str] = []
+    offered: dict[str, Callable[[ToolCallContext], Any]] = {}
     defaults: dict[str, Any] = {}
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for name, parameter in inspect.signature(function).parameters.items():
@@ -74,8 +89,8 @@ def read_signature(
             )
         if name not in hints:
             raise InvalidInputError(f"tool {tool!r}: parameter {name!r} has no annotation")
-        if hints[name] is ToolContext:
-            context_names.append(name)
+        if part := _offered(hints[name]):
+            offered[name] = part
         elif parameter.default is parameter.empty:
             fields.append((name, hints[name]))
         else:
@@ -85,7 +100,7 @@ def read_signature(
     for name, text in descriptions.items():
         if name in schema["properties"]:
             schema["properties"][name].setdefault("description", text)
-    return FunctionArguments(schema, shape, defaults, tuple(context_names))
+    return FunctionArguments(schema, shape, defaults, offered)
 
 
 def _resolved_hints(tool: str, function: Callable[..., Any]) -> dict[str, Any]:
@@ -96,6 +111,12 @@ def _resolved_hints(tool: str, function: Callable[..., Any]) -> dict[str, Any]:
             f"tool {tool!r}: an annotation cannot be resolved ({error}); "
             "its types must be importable at run time, at module level"
         ) from error
+
+
+def _offered(hint: Any) -> Callable[[ToolCallContext], Any] | None:
+    members = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+    wanted = [each for each in members if each is not NoneType]
+    return OFFERED.get(wanted[0]) if len(wanted) == 1 and isinstance(wanted[0], type) else None
 
 
 def _shown_default(default: Any) -> Any:
@@ -111,7 +132,17 @@ def _shape_and_schema(
         shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
         (root,), components = msgspec.json.schema_components([shape], ref_template=REFERENCE)
     except TypeError as error:
-        raise InvalidInputError(f"tool {tool!r}: {error}") from error
+        why = str(error).splitlines()[-1]
+        raise InvalidInputError(f"tool {tool!r}: {_culprit(fields)}{why}") from error
     schema = components.pop(root["$ref"].removeprefix(REFERENCE.format(name="")))
     del schema["title"]
     return shape, {**schema, "$defs": components} if components else schema
+
+
+def _culprit(fields: list[tuple[str, Any] | tuple[str, Any, Any]]) -> str:
+    for name, hint, *_ in fields:
+        try:
+            msgspec.json.schema(hint)
+        except TypeError:
+            return f"parameter {name!r}: "
+    return ""

@@ -1,6 +1,7 @@
 """Text that a journal can keep, made from whatever a tool or a model gives."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -13,14 +14,18 @@ _CONTINUES: Final = 0b10
 """The first two bits of a UTF-8 byte that goes on with a character."""
 
 
-def json_text(data: Any) -> str:
+def json_text(data: Any, *, default: Callable[[Any], Any] = BUILTINS) -> str:
     """Write `data` as JSON; what is not JSON becomes text, NaN and infinities become null.
+
+    Args:
+        data: Anything.
+        default: Makes JSON's types of a value of another one.
 
     Raises:
         TypeError, ValueError, RecursionError: It cannot be written: a key is not text, it
             contains itself, or it is too deep.
     """
-    text = json.dumps(data, ensure_ascii=False, default=BUILTINS)
+    text = json.dumps(data, ensure_ascii=False, default=default)
     if "NaN" in text or "Infinity" in text:
         finite = json.loads(text, parse_constant=lambda _: None)
         text = json.dumps(finite, ensure_ascii=False)

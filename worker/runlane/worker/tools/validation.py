@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from runlane.journal.errors import RunlaneError
 from runlane.worker.tools.texts import said
 
 
@@ -20,6 +21,20 @@ class ArgumentError(Struct, frozen=True):
     path: str
     keyword: str
     message: str
+
+
+class UnfitError(RunlaneError):
+    """The arguments of a call do not fit its tool.
+
+    Attributes:
+        errors: What is wrong with them.
+        truncated: Whether more is.
+    """
+
+    def __init__(self, errors: tuple[ArgumentError, ...], *, truncated: bool = False) -> None:
+        self.errors = errors
+        self.truncated = truncated
+        super().__init__("the arguments do not fit the tool")
 
 
 LOCATED: Final = re.compile(

@@ -36,6 +36,7 @@ def _message(message: ContextMessage) -> dict[str, Any]:
         case UserMessage(content=content):
             return {"role": "user", "content": content}
         case ToolMessage(tool_call_id=call_id, content=content):
+            # a result is text in this format; the content says which images and files are left out
             return {"role": "tool", "tool_call_id": call_id, "content": content}
         case AssistantMessage(content=content, tool_calls=()):
             return {"role": "assistant", "content": content or ""}
