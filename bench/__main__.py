@@ -11,7 +11,7 @@ import msgspec
 import uvloop
 from rich.console import Console
 
-from bench import append, checkout, memory, slots, start, takeover, throughput
+from bench import append, checkout, loop, memory, slots, start, takeover, throughput
 from bench.document import save_json, save_page
 from bench.lab import ROOT
 from bench.report import Report
@@ -25,6 +25,7 @@ BENCHES: Final[MappingProxyType[str, ModuleType]] = MappingProxyType(
         "append": append,
         "checkout": checkout,
         "memory": memory,
+        "loop": loop,
     }
 )
 
@@ -39,10 +40,10 @@ _TABLE_WIDTH: Final = 160
 def main(name: str, as_json: bool, full: bool) -> None:
     """Measure runlane beside its peers, each on an empty server that this command starts.
 
-    Peers with packages of their own (EJAgent, LangGraph) get a virtual environment each in the
-    user's cache directory, at the first use; one that cannot be had is shown as absent.
+    Peers with packages of their own (EJAgent, LangGraph, tada-core) get a virtual environment each
+    in the user's cache directory, at the first use; one that cannot be had is shown as absent.
 
-    'all' takes about 7 minutes, with --full about 35, and writes the results to
+    'all' takes about 9 minutes, with --full about 40, and writes the results to
     docs/benchmarks.md and bench/results/.
     """
     if not Path("/proc/self/stat").exists():

@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from bench.conversation import text
 from bench.lab import BenchError
-from bench.lane import AGENT, Writer, ask, deployment, take
+from bench.lane import AGENT, Writer, ask, deployment, server_cpu_s, take
 from bench.peers.environment import EJAGENT
 from bench.peers.process import Peer, Peers
 from bench.report import Figures, Report, compare, machine, medians, percentile
@@ -216,9 +216,6 @@ class _ServerClock(Struct, frozen=True):
     @classmethod
     async def read(cls, partition: Partition) -> "_ServerClock":
         """The reading itself is two requests: from one to the next, reads go up by two."""
-        text = await partition.call("INFO", "stats") + await partition.call("INFO", "cpu")
+        text: bytes = await partition.call("INFO", "stats")
         fields = dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
-        return cls(
-            cpu_s=float(fields["used_cpu_sys"]) + float(fields["used_cpu_user"]),
-            reads=int(fields["total_reads_processed"]),
-        )
+        return cls(cpu_s=await server_cpu_s(partition), reads=int(fields["total_reads_processed"]))

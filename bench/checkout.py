@@ -24,7 +24,6 @@ The peers read what they have for the same conversation; none of them claims any
 Shown are medians. Less is better; a ratio says how many times sooner runlane is.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -35,8 +34,7 @@ from msgspec import Struct
 
 from bench.archiving import COLD_S, archive_in, cool_down, grow_archived
 from bench.history import RECORDS_PER_TURN, History
-from bench.lab import BenchError
-from bench.lane import AGENT, LEASE_MS, ask, deployment, take
+from bench.lane import AGENT, ask, carry_out, deployment, take
 from bench.peers.environment import EJAGENT, LANGGRAPH
 from bench.peers.process import Peer, Peers
 from bench.report import Figures, Report, compare, machine, percentile
@@ -51,8 +49,6 @@ from runlane.worker import (
     ModelContext,
     ModelResponseCompleted,
 )
-from runlane.worker.session.execute import execute
-from runlane.worker.session.held import HeldLease
 
 _FILES_MAX: Final = 3000
 """EJAgent takes the better part of a second to read so many."""
@@ -208,24 +204,14 @@ class Worker:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._model = MarkingModel()
-        self._agents = {AGENT: Agent(AGENT, self._model)}
+        self._agent = Agent(AGENT, self._model)
 
     async def check_out(self, session_id: str) -> float:
         """Return the seconds from the sending of a claim to the beginning of the model's turn."""
         run_id = await ask(self._partition, session_id, "Go on.")
         began = time.perf_counter()
         claimed = await take(self._partition, run_id)
-        held = HeldLease(
-            lease=claimed.lease,
-            ends_at=time.monotonic() + LEASE_MS / 1000,
-            cancellation=CancellationToken(),
-            draining=asyncio.Event(),
-        )
-        result = await execute(
-            self._partition, held, claimed.job, agents=self._agents, worker_id="bench"
-        )
-        if result is None or not result.succeeded:
-            raise BenchError(f"the run did not complete: {result}")
+        await carry_out(self._partition, claimed, self._agent)
         return self._model.asked_at - began
 
 

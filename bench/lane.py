@@ -1,5 +1,7 @@
 """A lane whose runs the bench carries out itself, through the transitions that a worker uses."""
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +18,10 @@ from runlane.journal.transitions import ClaimedRun, append, claim, register, sub
 from runlane.journal.transitions.register import WorkerInfo
 from runlane.journal.wire.jobs import RunJob
 from runlane.journal.wire.records import AnyBody
+from runlane.journal.wire.results import AgentRunResult
+from runlane.worker import Agent, CancellationToken
+from runlane.worker.session.execute import execute
+from runlane.worker.session.held import HeldLease
 
 AGENT: Final = "bench"
 RETRY_S: Final = 10.0
@@ -74,6 +80,31 @@ async def take(partition: Partition, run_id: str) -> ClaimedRun:
     if [run.lease.run_id for run in claimed.runs] != [run_id]:
         raise BenchError(f"run {run_id} was not the one that was due")
     return claimed.runs[0]
+
+
+async def carry_out(partition: Partition, claimed: ClaimedRun, agent: Agent) -> AgentRunResult:
+    """Execute a claimed run as a worker does, under a lease that is not renewed.
+
+    Raises:
+        BenchError: It did not complete.
+    """
+    held = HeldLease(
+        lease=claimed.lease,
+        ends_at=time.monotonic() + LEASE_MS / 1000,
+        cancellation=CancellationToken(),
+        draining=asyncio.Event(),
+    )
+    result = await execute(partition, held, claimed.job, agents={AGENT: agent}, worker_id=_WORKER)
+    if result is None or not result.succeeded:
+        raise BenchError(f"the run did not complete: {result}")
+    return result
+
+
+async def server_cpu_s(partition: Partition) -> float:
+    """Return the CPU time that the server has taken so far, by its own account."""
+    text: bytes = await partition.call("INFO", "cpu")
+    fields = dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
+    return float(fields["used_cpu_sys"]) + float(fields["used_cpu_user"])
 
 
 class Writer:

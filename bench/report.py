@@ -19,7 +19,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cores: Processors.
-        python: Version of the interpreter, the same for runlane and its peers.
+        python: Version of the interpreter; a peer that needs a newer one has the nearest.
         server: The server that all of them used.
         load: Mean number of busy processes over the minute before the bench.
     """

@@ -8,7 +8,7 @@ from runlane.worker import (
     App,
     ModelConfig,
     OpenAIModelAdapter,
-    ToolContext,
+    ToolCallContext,
     ToolEffect,
     tool,
 )
@@ -24,20 +24,20 @@ async def find_order(order_id: str) -> str:
 
 
 @tool(effect=ToolEffect.IDEMPOTENT)
-async def tag_session(label: str, context: ToolContext) -> str:
+async def tag_session(label: str, context: ToolCallContext) -> str:
     """Put a label on this conversation; doing it twice changes nothing."""
     return f"session {context.session_id} is labelled {label}"
 
 
 @tool(effect=ToolEffect.SIDE_EFFECTING)
-async def refund(order_id: str, context: ToolContext) -> str:
+async def refund(order_id: str, context: ToolCallContext) -> str:
     """Pay an order back. Never repeated after a crash: the model is told if nobody can know."""
     REFUNDS.add(context.operation_key)  # what to send along as idempotency key
     return f"order {order_id} is paid back"
 
 
 @refund.reconcile
-async def refund_happened(context: ToolContext, order_id: str) -> str | None:
+async def refund_happened(context: ToolCallContext, order_id: str) -> str | None:
     """Say what became of a refund that a crash interrupted; None if nobody can know."""
     return f"order {order_id} is paid back" if context.operation_key in REFUNDS else None
 

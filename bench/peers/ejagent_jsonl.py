@@ -7,7 +7,7 @@ before each record.
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import count, islice
 from pathlib import Path
@@ -63,26 +63,30 @@ class Journals:
         return took
 
     def _write(self, session: str, records: int) -> None:
-        """Write one line for each record, as `append` writes it."""
-        parent: str | None = None
-        path: Path = self._store._path_for(session)
-        with path.open("w") as file:
-            for revision, draft in enumerate(islice(self._next[session], records), 1):
-                record_id = uuid4().hex
-                record = _journal.SessionRecord(
-                    record_id=record_id,
-                    parent_id=parent,
-                    branch_id=draft.branch_id,
-                    revision=revision,
-                    session_id=draft.session_id,
-                    agent_id=draft.agent_id,
-                    sequence=draft.sequence,
-                    kind=draft.kind,
-                    data=draft.data,
-                )
-                written = record.to_dict()
-                file.write(json.dumps(written, separators=(",", ":"), sort_keys=True) + "\n")
-                parent = record_id
+        write_journal(self._store, session, islice(self._next[session], records))
+
+
+def write_journal(store: Any, session: str, drafts: Iterable[Any]) -> None:
+    """Write a journal with one line for each record, as `append` writes it."""
+    parent: str | None = None
+    path: Path = store._path_for(session)
+    with path.open("w") as file:
+        for revision, draft in enumerate(drafts, 1):
+            record_id = uuid4().hex
+            record = _journal.SessionRecord(
+                record_id=record_id,
+                parent_id=parent,
+                branch_id=draft.branch_id,
+                revision=revision,
+                session_id=draft.session_id,
+                agent_id=draft.agent_id,
+                sequence=draft.sequence,
+                kind=draft.kind,
+                data=draft.data,
+            )
+            written = record.to_dict()
+            file.write(json.dumps(written, separators=(",", ":"), sort_keys=True) + "\n")
+            parent = record_id
 
 
 def _messages(session: str, text: str) -> Iterator[Any]:

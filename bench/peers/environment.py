@@ -37,6 +37,10 @@ class Needs(Struct, frozen=True):
 
 
 EJAGENT: Final = Needs("bench.peers.ejagent_jsonl", ("ejagent-core==0.6.0",), (3, 12))
+EJAGENT_LOOP: Final = Needs(
+    "bench.peers.ejagent_loop", ("ejagent-core==0.6.0", "uvloop==0.23.0"), (3, 12)
+)
+TADA_LOOP: Final = Needs("bench.peers.tada_loop", ("tada-core==0.7.2", "uvloop==0.23.0"), (3, 12))
 LANGGRAPH: Final = Needs(
     "bench.peers.langgraph_savers",
     ("langgraph==1.2.24", "langgraph-checkpoint==4.3.2", "langgraph-checkpoint-sqlite==3.1.2"),
@@ -71,20 +75,24 @@ def _cache() -> Path:
 
 
 def _interpreter(oldest: tuple[int, int]) -> Path:
-    for candidate in _candidates():
+    for candidate in _candidates(oldest[1]):
         if _version(candidate) >= oldest:
             return candidate
     raise PeerAbsentError(f"it needs Python {'.'.join(map(str, oldest))} or newer; none was found")
 
 
-def _candidates() -> Iterator[Path]:
-    """Yield this interpreter, then those on PATH, then those of pyenv; a shim may lead nowhere."""
+def _candidates(minor: int) -> Iterator[Path]:
+    """Yield this interpreter, then those on PATH and of pyenv, nearest first.
+
+    A shim of pyenv may lead nowhere.
+    """
     yield Path(sys.executable)
-    for minor in range(_NEWEST_MINOR, 0, -1):
-        if found := shutil.which(f"python3.{minor}"):
+    for newer in range(minor, _NEWEST_MINOR + 1):
+        if found := shutil.which(f"python3.{newer}"):
             yield Path(found)
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    yield from sorted(pyenv.glob("versions/3.*/bin/python"), reverse=True)
+    for newer in range(minor, _NEWEST_MINOR + 1):
+        yield from sorted(pyenv.glob(f"versions/3.{newer}.*/bin/python"))
 
 
 def _version(python: Path) -> tuple[int, ...]:

@@ -1,0 +1,1 @@
+"""One small program for each thing that runlane does; see README.md."""
