@@ -28,6 +28,6 @@ def gist(projection: Projection) -> tuple[object, ...]:
         open_run = (
             *(run.run_id, run.base_id, run.turn, run.usage, run.calls_without_result()),
             *(run.task, run.tool_calls, run.without_tools, run.repeated, run.counters),
-            run.first_message,
+            *(run.first_message, run.heard),
         )
     return projection.messages, projection.last_run, projection.spent, projection.foreign, open_run

@@ -31,8 +31,8 @@ async def commands_of(driver: Driver, step: Awaitable[Any]) -> Counter[str]:
 async def grow(driver: Driver, lease: Lease, turns: range) -> None:
     for turn in turns:
         asked = said(lease, turn, calls=["look"])
-        answered = [intent_of(asked, 0, effect="read_only"), outcome_of(asked, 0)]
-        await driver.append(lease, [asked, *answered])
+        intent = intent_of(asked, 0, effect="read_only")
+        await driver.append(lease, [asked, intent, outcome_of(asked, 0)])
 
 
 async def cost_of(driver: Driver, step: Step) -> Counter[str]:
@@ -49,7 +49,7 @@ async def cost_of(driver: Driver, step: Step) -> Counter[str]:
 
 async def test_an_append_reads_nothing_of_what_came_before(driver: Driver) -> None:
     async def append(lease: Lease, turn: int) -> None:
-        await driver.append(lease, [said(lease, turn), delta(lease, turn)])
+        await driver.append(lease, [said(lease, turn), delta(lease, "more")])
 
     cost = await cost_of(driver, append)
     assert cost["xadd"] == 1

@@ -10,7 +10,13 @@ from tests.loop.scripted_model import Answer, call, calls, provider_error, text
 
 from runlane.journal.transcript import faults
 from runlane.journal.wire.messages import ToolMessage
-from runlane.journal.wire.records import KIND_OF, RunFinished, ToolStarted
+from runlane.journal.wire.records import (
+    KIND_OF,
+    MessageAppended,
+    RunFinished,
+    ToolCompleted,
+    ToolStarted,
+)
 from runlane.journal.wire.results import AgentRunResult, RunStatus, StopReason
 from runlane.worker import (
     BehaviorDecision,
@@ -87,7 +93,11 @@ ENDS: dict[str, tuple[list[Answer], dict[str, Any], StopReason]] = {
 
 
 def check_whole(run: MemoryRun) -> None:
-    """What was heard is closed, and the transcript fit for a model, in the journal and here."""
+    """Each call has its record, each turn its end, and the transcript is fit for a model."""
+    bodies = run.journal.bodies
+    wanted = [b.message.tool_calls for b in bodies if isinstance(b, MessageAppended)]
+    given = [body.index for body in bodies if isinstance(body, ToolCompleted)]
+    assert given == [index for each in wanted for index, _ in enumerate(each)]
     assert run.trace.count("turn_started") == run.trace.count("turn_completed")
     assert run.trace.count("tool_started") <= run.trace.count("tool_completed")
     assert [kind for kind in run.trace if kind == "agent_finished"] == run.trace[-1:]

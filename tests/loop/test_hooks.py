@@ -135,7 +135,7 @@ async def test_an_output_gets_a_prefix_and_can_be_called_an_error(
     hook = Diary(after_tool=decision)
     await run.carry_on(agent_of(turn(call("look")), world, hooks=[hook]))
     (result,) = results(journal)
-    assert result.message.content == "Mind this:\nseen"
+    assert result.message.content == "error: denied\nMind this:\nseen"
     assert (result.message.is_error, result.outcome) == (True, ToolOutcome.ERROR)
 
 

@@ -113,3 +113,16 @@ async def test_without_the_lease_nothing_is_kept(world: World) -> None:
     with pytest.raises(WriteRefusedError):
         await run.carry_on(agent_of([calls(call("lose"))], world, more=[lose]))
     assert world.journal.blobs == {}
+
+
+async def test_an_agent_says_how_much_of_a_result_its_model_reads(
+    run: MemoryRun, journal: Journal
+) -> None:
+    @tool
+    async def recite() -> str:
+        return "0123456789" * 100
+
+    answers = [calls(call("recite")), text("done")]
+    await run.carry_on(agent_of(answers, World(journal), more=[recite], max_result_bytes=50))
+    (body,) = [body for body in journal.bodies if isinstance(body, ToolCompleted)]
+    assert body.message.content.startswith("0123456789" * 5 + "\n[cut: 950 of 1000 bytes")

@@ -229,6 +229,8 @@ async def test_the_same_call_is_made_less_often_than_the_limit_wherever_it_crash
         *({"max_parallel_tool_calls": 0}, {"parallel_tool_calls": 1}, {"model_timeout_s": 0}),
         *({"max_repeated_tool_calls": 2.5}, {"tool_timeout_s": "1"}),
         {"require_explicit_finish": "no"},
+        {"max_result_bytes": 0},
+        {"max_result_bytes": 4 * 1024 * 1024},
     ],
 )
 def test_a_policy_that_cannot_be_meant_is_refused(limits: dict[str, Any]) -> None:

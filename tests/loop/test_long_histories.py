@@ -1,14 +1,19 @@
 """A turn costs no more work where much has been said: history is passed on, and not copied."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.loop.agents import World, agent_of, asked
 from tests.loop.memory_run import Journal, MemoryRun
 from tests.loop.scripted_model import Answer, call, calls, text
 
-from runlane.journal.wire.messages import AssistantMessage, ContextMessage, UserMessage
+from runlane.journal.wire.messages import (
+    AssistantMessage,
+    ContextMessage,
+    ToolMessage,
+    UserMessage,
+)
 from runlane.journal.wire.tree import Checkpoint, HistoryImported
 from runlane.worker import TurnSnapshot
 
@@ -37,8 +42,9 @@ class Counted(list[ContextMessage]):
             yield message
 
     def __getitem__(self, place: Any) -> Any:
-        self.looks += len(range(*place.indices(len(self)))) if isinstance(place, slice) else 1
-        return super().__getitem__(place)
+        found = cast("list[ContextMessage] | ContextMessage", super().__getitem__(place))
+        self.looks += len(found) if isinstance(found, list) else 1
+        return found
 
     def copy(self) -> list[ContextMessage]:
         self.looks += len(self)
@@ -80,10 +86,15 @@ async def test_a_turn_passes_the_history_on_once(journal: Journal, hooks: tuple[
         assert all(a is b for a, b in zip(passed, HISTORY, strict=True)), "no copies"
 
 
-async def test_a_history_from_elsewhere_is_checked_once_in_a_run(journal: Journal) -> None:
-    journal.commits.append((HistoryImported(format="x", document="", messages=HISTORY),))
-    looks, _ = await looks_of_a_run(journal)
-    assert looks <= (TURNS + 1) * (LENGTH + 3 * TURNS + FEW)
+@pytest.mark.parametrize("stray", [(), (ToolMessage("x", "look", "?"),)])
+async def test_a_history_from_elsewhere_is_checked_and_mended_once_in_a_run(
+    journal: Journal, stray: tuple[ToolMessage, ...]
+) -> None:
+    history = (*stray, *HISTORY)
+    journal.commits.append((HistoryImported(format="x", document="", messages=history),))
+    looks, contexts = await looks_of_a_run(journal)
+    assert looks <= (TURNS + 2) * (LENGTH + 3 * TURNS + FEW)
+    assert all(context.messages[1 : LENGTH + 1] == HISTORY for context in contexts)
 
 
 async def test_a_record_is_folded_in_without_a_look_at_those_before_it(journal: Journal) -> None:

@@ -51,3 +51,5 @@ async def test_any_other_exception_is_logged_as_a_fault_of_the_tool(
     (logged,) = caplog.records
     assert logged.getMessage() == "tool stumble failed"
     assert logged.exc_info is not None
+    assert "in stumble" in caplog.text
+    assert "oops" not in caplog.text  # it may say what the arguments are

@@ -55,6 +55,7 @@ class OpenRun:
         repeated_before: The same as of the response before the last one.
         counters: What middlewares have counted.
         first_message: Place in `messages` where the run began.
+        heard: Ids of what was said to it since its last response.
     """
 
     run_id: str
@@ -71,6 +72,7 @@ class OpenRun:
     repeated_before: Repeated = field(default_factory=Repeated)
     counters: dict[str, int] = field(default_factory=dict[str, int])
     first_message: int = 0
+    heard: tuple[str, ...] = ()
 
     def calls_without_result(self) -> list[int]:
         """Return the places of calls in the last response that have no result yet."""
@@ -173,6 +175,7 @@ class Projection:
                 self.messages.append(UserMessage(body.content))
                 if self.open_run:
                     self.open_run.without_tools = 0
+                    self.open_run.heard += (body.input_id,)
             case ToolStarted() if self.open_run:
                 self.open_run.started[body.index] = body
                 self._count(self.open_run, body)
@@ -197,6 +200,7 @@ class Projection:
         assert run is not None
         run.turn = body.turn
         run.response = body
+        run.heard = ()
         run.started = {}
         run.completed = {}
         run.usage = run.usage.plus(body.usage)
@@ -246,6 +250,7 @@ class Projection:
             repeated=run.repeated,
             counters=dict(run.counters),
             first_message=run.first_message,
+            heard=run.heard,
         )
 
     def _restore(self, body: Checkpoint | CompactionApplied | HistoryImported) -> None:
@@ -274,6 +279,7 @@ class Projection:
                 repeated_before=state.repeated,
                 counters=dict(state.counters),
                 first_message=state.first_message,
+                heard=state.heard,
             )
         if compacted and self.open_run is not None:
             self.open_run.first_message = 0

@@ -113,6 +113,19 @@ async def test_changed_arguments_are_those_that_begin_and_are_used() -> None:
     assert result.content == "paid 5 None"
 
 
+async def test_nothing_but_the_arguments_of_a_call_can_be_changed() -> None:
+    @tool(effect=ToolEffect.READ_ONLY)
+    async def which(context: ToolCallContext) -> list[str]:
+        return [context.operation_key, context.tool_name, context.tool_definition.name]
+
+    async def change(context: ToolCallContext, call_next: ToolNext) -> StepOutcome:
+        other = ToolDefinition("other", effect=ToolEffect.READ_ONLY)
+        changed = replace(context, operation_key="x", tool_name="other", tool_definition=other)
+        return await call_next(changed)
+
+    assert payload(await call_through([change], which)) == ["run:2:0", "which", "which"]
+
+
 async def test_arguments_changed_in_place_are_those_of_this_call_only() -> None:
     async def change(context: ToolCallContext, call_next: ToolNext) -> StepOutcome:
         context.arguments["amount"] += 1

@@ -363,6 +363,45 @@ async def test_the_end_of_the_worker_goes_through_middlewares_and_the_tool() -> 
     assert cleaned == ["tool", "middleware"]
 
 
+@pytest.mark.parametrize("act", [swallow_then_call, swallow_it_all, call_with_a_token_of_its_own])
+async def test_a_middleware_that_swallows_the_end_of_the_worker_cannot_begin_a_call(
+    act: Callable[..., Any],
+) -> None:
+    async def middleware(context: ToolCallContext, call_next: ToolNext) -> Any:
+        return await act(stage, context, call_next)
+
+    stage, intents = Stage(), Intents()
+    call = asyncio.create_task(call_through([go_on, middleware], untouched, intents=intents))
+    await stage.waiting.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert intents.begun == []
+
+
+async def test_the_end_of_the_worker_lets_no_call_begin_that_waits_for_its_intent() -> None:
+    @tool
+    async def pay() -> None:
+        paid.append(1)
+
+    async def insist(context: ToolCallContext, call_next: ToolNext) -> StepOutcome:
+        going_on = asyncio.ensure_future(call_next(context))
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        stage.release.set()
+        return await going_on
+
+    stage = Stage()
+    paid: list[int] = []
+    intents = Intents(stage.wait)
+    call = asyncio.create_task(call_through([insist], pay, intents=intents))
+    await stage.waiting.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert (intents.begun, paid) == ([{}], [])
+
+
 async def test_the_end_of_the_worker_does_not_wait_for_an_intent() -> None:
     stage = Stage()
     call = asyncio.create_task(call_through([go_on], untouched, intents=Intents(stage.wait)))

@@ -82,7 +82,10 @@ class Agent:
         self.event_sink = event_sink
         offered = [*handlers, FunctionToolHandler(tools)] if tools else [*handlers]
         self.tools = ToolRuntime(
-            offered, self.middlewares, timeout_s=self.runtime_policy.tool_timeout_s
+            offered,
+            self.middlewares,
+            timeout_s=self.runtime_policy.tool_timeout_s,
+            result_bytes_max=self.runtime_policy.max_result_bytes,
         )
         self._running = AsyncExitStack()
         self.tool_schemas: tuple[ToolSchema, ...] = ()

@@ -10,10 +10,18 @@ from runlane.journal.errors import InvalidInputError
 MODEL_TIMEOUT_S: Final = 600.0
 TOOL_TIMEOUT_S: Final = 600.0
 HOOK_TIMEOUT_S: Final = 60.0
+RESULT_BYTES_MAX: Final = 1024 * 1024
+RESULT_BYTES_LIMIT: Final = 3 * 1024 * 1024
+
+
+NEEDED: Final = frozenset(
+    {"max_steps", "max_no_tool_responses", "max_repeated_tool_calls", "max_result_bytes"}
+)
+"""Limits that cannot be None."""
 
 
 def _check_limit(name: str, limit: object) -> None:
-    if limit is None and not name.startswith(("max_steps", "max_no", "max_repeated")):
+    if limit is None and name not in NEEDED:
         return
     number = int | float if name.endswith("_s") else int
     if isinstance(limit, bool) or not isinstance(limit, number) or not limit > 0:
@@ -75,6 +83,8 @@ class RuntimePolicy(Struct, frozen=True, kw_only=True):
         max_parallel_tool_calls: How many of them at once; None for all.
         budget: What the run may spend.
         session_budget: What the history of the branch may have spent, this run included.
+        max_result_bytes: What the model reads of one tool result, in UTF-8 bytes; the rest is kept
+            beside the journal.
         model_timeout_s: Seconds that one model response may take; None for no limit.
         tool_timeout_s: The same for one call of a tool that does not say so itself.
         hook_timeout_s: The same for one call of a hook, a context transform or a hint provider.
@@ -92,6 +102,7 @@ class RuntimePolicy(Struct, frozen=True, kw_only=True):
     max_parallel_tool_calls: int | None = None
     budget: BudgetLimits = NO_LIMITS
     session_budget: BudgetLimits = NO_LIMITS
+    max_result_bytes: int = RESULT_BYTES_MAX
     model_timeout_s: float | None = MODEL_TIMEOUT_S
     tool_timeout_s: float | None = TOOL_TIMEOUT_S
     hook_timeout_s: float | None = HOOK_TIMEOUT_S
@@ -105,6 +116,11 @@ class RuntimePolicy(Struct, frozen=True, kw_only=True):
                 raise InvalidInputError(
                     f"{name} must be True or False, not {getattr(self, name)!r}"
                 )
+        if self.max_result_bytes > RESULT_BYTES_LIMIT:
+            raise InvalidInputError(
+                f"max_result_bytes {self.max_result_bytes} is over {RESULT_BYTES_LIMIT}: "
+                "a record must have room for it"
+            )
         if self.session_budget.max_wall_s is not None:
             raise InvalidInputError("session_budget: max_wall_s is for the budget of a run")
 

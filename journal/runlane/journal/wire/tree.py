@@ -130,6 +130,7 @@ class OpenRunState(Struct, frozen=True, kw_only=True, omit_defaults=True):
         repeated: The last call that was asked for, and how often in a row.
         counters: What middlewares have counted.
         first_message: Place in the transcript where the run began.
+        heard: Ids of what was said to it since its last response.
     """
 
     run_id: str
@@ -142,6 +143,7 @@ class OpenRunState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeated: Repeated = Repeated()
     counters: dict[str, int] = {}
     first_message: int = 0
+    heard: tuple[str, ...] = ()
 
 
 class Spent(Struct, frozen=True, omit_defaults=True):

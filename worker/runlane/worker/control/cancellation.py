@@ -1,12 +1,21 @@
 """Cancellation of one run: asked once, heard everywhere."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from runlane.journal.errors import RunlaneError
 
+GRACE_S: Final = 5.0
+"""Seconds to wait for work that was asked to stop, before it is abandoned."""
+REASON_BYTES_MAX: Final = 4096
+
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+_running: Final[set[asyncio.Future[Any]]] = set()
+"""Keeps work alive that nobody waits for any more."""
 
 
 class AgentCancelledError(RunlaneError):
@@ -43,10 +52,14 @@ class CancellationToken:
         return self._reason
 
     def cancel(self, reason: str = "agent run was aborted") -> bool:
-        """Ask to stop; return False if that was asked before. The first reason stays."""
+        """Ask to stop; return False if that was asked before. The first reason stays.
+
+        Args:
+            reason: Why; a journal can keep what becomes of it: valid UTF-8, 4 KiB at most.
+        """
         if self.cancelled:
             return False
-        self._reason = reason
+        self._reason = _storable(reason)
         self._event.set()
         for callback in tuple(self._callbacks):
             callback()
@@ -76,51 +89,110 @@ class CancellationToken:
         """Return once somebody asks to stop."""
         await self._event.wait()
 
-    async def run(self, work: Awaitable[T], *, timeout_s: float | None = None) -> T:
+    async def first_of(self, work: asyncio.Future[Any], timeout_s: float | None) -> None:
+        """Return when the work is done, somebody asks to stop, or `timeout_s` seconds are over.
+
+        It is `asyncio.wait` without a task and a set to wait for, which every call would pay for.
+        """
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+
+        def end(_: object = None) -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        timer = None if timeout_s is None else loop.call_later(timeout_s, end)
+        work.add_done_callback(end)
+        self.add_callback(end)
+        try:
+            await ended
+        finally:
+            self.remove_callback(end)
+            work.remove_done_callback(end)
+            if timer is not None:
+                timer.cancel()
+
+    async def run(
+        self, work: Awaitable[T], *, timeout_s: float | None = None, grace_s: float = GRACE_S
+    ) -> T:
         """Return the result of `work`, unless somebody asks to stop before it is there.
 
-        Work that has finished wins a tie; work that has not is cancelled and awaited.
+        Work that has finished wins a tie. Work that has not is cancelled and awaited, also if the
+        task that waits here is; if it ignores that, it is abandoned.
+
+        Args:
+            work: Never started if somebody asked to stop already.
+            timeout_s: Seconds that it may take; None for no limit.
+            grace_s: Seconds to wait for it once it was cancelled.
 
         Raises:
             AgentCancelledError: The stop came first.
             OutOfTimeError: `timeout_s` seconds were over first.
+            Exception: Whatever the work raises.
         """
+        if self.cancelled and asyncio.iscoroutine(work):
+            work.close()
         self.raise_if_cancelled()
-        future = asyncio.ensure_future(work)
-        self._callbacks.add(future.cancel)
-        timer = None if timeout_s is None else _Timer(future, timeout_s)
+        future = held(asyncio.ensure_future(work))
         try:
-            return await future
-        except asyncio.CancelledError:
-            caller = asyncio.current_task()
-            if caller and caller.cancelling():
-                raise
-            if self.cancelled:
-                raise AgentCancelledError(self._reason) from None
-            if timer is not None and timer.expired:
-                raise OutOfTimeError(timer.timeout_s) from None
-            raise
+            await self.first_of(future, timeout_s)
         finally:
-            self._callbacks.discard(future.cancel)
-            if timer is not None:
-                timer.stop()
-            if not future.done():
+            stopped = not future.done()
+            if stopped:
                 future.cancel()
-                await asyncio.gather(future, return_exceptions=True)
+                await asyncio.wait({future}, timeout=grace_s)
+                if not future.done():
+                    logger.warning("work ignores that it was stopped; it is abandoned")
+        if not future.done() or future.cancelled():
+            self.raise_if_cancelled()
+            if stopped and timeout_s is not None:
+                raise OutOfTimeError(timeout_s)
+        return future.result()
 
 
-class _Timer:
-    """Cancels work when its time is over; `asyncio.timeout` would cancel who waits for it."""
+class CallToken(CancellationToken):
+    """The cancellation of one call: it stops with its run, and cancelling it cancels the run.
 
-    def __init__(self, work: asyncio.Future[Any], timeout_s: float) -> None:
-        self.expired = False
-        self.timeout_s = timeout_s
-        self._work = work
-        self._handle = asyncio.get_running_loop().call_later(timeout_s, self._expire)
+    Args:
+        run: That of the run, or of a larger part of it.
+    """
 
-    def stop(self) -> None:
-        self._handle.cancel()
+    def __init__(self, run: CancellationToken) -> None:
+        super().__init__()
+        self._run = run
+        if run.cancelled:
+            self._follow()
+        run.add_callback(self._follow)
 
-    def _expire(self) -> None:
-        self.expired = True
-        self._work.cancel()
+    def cancel(self, reason: str = "agent run was aborted") -> bool:
+        """Ask the run to stop."""
+        return self._run.cancel(reason)
+
+    def stop(self, reason: str) -> None:
+        """Ask this call alone to stop."""
+        super().cancel(reason)
+
+    def unlink(self) -> None:
+        """The call has ended: no longer stop with its run."""
+        self._run.remove_callback(self._follow)
+
+    def _follow(self) -> None:
+        super().cancel(self._run.reason)
+
+
+def held(work: asyncio.Future[T]) -> asyncio.Future[T]:
+    """Keep work alive until it is done, and see its exception: nobody may be left to do that."""
+    _running.add(work)
+    work.add_done_callback(_let_go)
+    return work
+
+
+def _let_go(work: asyncio.Future[Any]) -> None:
+    _running.discard(work)
+    if not work.cancelled():
+        work.exception()
+
+
+def _storable(text: str) -> str:
+    valid = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    return valid[:REASON_BYTES_MAX].decode(errors="ignore")

@@ -12,32 +12,34 @@ What the journal says about a call decides what happens to it:
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
+from msgspec.structs import replace
+
+from runlane.journal.errors import InvalidInputError
 from runlane.journal.kill_points import kill_point
-from runlane.journal.wire.events import EventKind
 from runlane.journal.wire.messages import ModelToolCall, ToolMessage
 from runlane.journal.wire.records import MessageAppended, ToolCompleted, ToolStarted
 from runlane.journal.wire.results import StopReason
 from runlane.worker.app import Agent
-from runlane.worker.behavior import BehaviorHookError
+from runlane.worker.behavior import BehaviorDecision, BehaviorHookError
 from runlane.worker.control import AgentCancelledError
+from runlane.worker.loop.counters import Counters
 from runlane.worker.loop.guards import remaining_s
 from runlane.worker.loop.moments import Moments
+from runlane.worker.loop.progress import reporter
 from runlane.worker.loop.session import RunSession
 from runlane.worker.loop.verdict import NEWS, Settled, Verdict
 from runlane.worker.policy import RecoveryPolicy
 from runlane.worker.tools import (
     PreparedCall,
     ToolCallContext,
+    ToolControl,
     ToolEffect,
     ToolFailure,
-    ToolProgressReporter,
-    ToolProgressUpdate,
     ToolResult,
     keep_content,
 )
-from runlane.worker.tools.texts import json_text, storable
+from runlane.worker.tools.texts import describe, json_text, storable
 
 
 class Caller:
@@ -65,19 +67,36 @@ class Caller:
         self._begun = set(self._interrupted)
         self._may_change = bool(agent.middlewares) or moments.wants_calls
         self._prepared: dict[int, PreparedCall | ToolFailure] = {}
-        self._counts = dict(run.counters)
-        self._counted: dict[int, dict[str, int]] = {}
+        self._counters = Counters(run, self._interrupted)
 
     def prepare(self, index: int) -> PreparedCall | ToolFailure:
         """Return the call as it may be made, or why not."""
         if index not in self._prepared:
             tools = self._agent.tools
-            prepared = tools.prepare(self._call(index))
+            call = self._call(index)
+            try:
+                prepared = tools.prepare(call)
+            except Exception as error:  # a handler of the application's looks at them
+                why = f"its arguments could not be checked: {describe(error)}"
+                prepared = ToolFailure(call, ToolResult.failed(call.name, why))
             started = self._interrupted.get(index)
             if started and started.arguments is not None and isinstance(prepared, PreparedCall):
                 prepared = tools.with_arguments(prepared, json.loads(started.arguments))
             self._prepared[index] = prepared
         return self._prepared[index]
+
+    def has_begun(self, index: int) -> bool:
+        """Return whether the intent of a call is journaled."""
+        return index in self._begun
+
+    def skipped(self, index: int, why: str) -> ToolResult:
+        """Return the result of a call that is not made, or of which nothing more is known."""
+        name = self._call(index).name
+        if index not in self._begun:
+            return ToolResult.cancelled(name, f"skipped: {why}")
+        if self.prepare(index).effect is ToolEffect.SIDE_EFFECTING:
+            return ToolResult.unknown(name)
+        return ToolResult.cancelled(name, why)
 
     def may_have_happened(self, index: int, prepared: PreparedCall | ToolFailure) -> bool:
         """Return whether an earlier attempt may have made a call that must not be made twice."""
@@ -111,6 +130,7 @@ class Caller:
                 prepared,
                 self._context(index, prepared),
                 begin=partial(self._journal_intent, index, prepared),
+                begun=index in self._begun,
                 remaining_s=remaining_s(self._agent.runtime_policy, self._session.elapsed_s),
             )
         except AgentCancelledError:  # between its intent and the call
@@ -121,7 +141,6 @@ class Caller:
     def completed(self, index: int, result: ToolResult) -> ToolCompleted:
         """Return the record of a result."""
         call = self._call(index)
-        refused = index not in self._begun
         return ToolCompleted(
             run_id=self._session.run_id,
             attempt=self._session.attempt,
@@ -136,14 +155,13 @@ class Caller:
                 blocks=result.blocks,
             ),
             full=result.full,
-            counted=tuple(sorted(self._counted.get(index, ()))) if refused else (),
+            counted=self._counters.take(index),
         )
 
     async def _journal_intent(
         self, index: int, prepared: PreparedCall, context: ToolCallContext
     ) -> None:
         if index not in self._begun:
-            changed = self._may_change and context.arguments != self._written(prepared)
             self._begun.add(index)
             await self._begin(
                 ToolStarted(
@@ -154,18 +172,22 @@ class Caller:
                     call=prepared.call,
                     operation_key=self._key(index),
                     effect=prepared.effect,
-                    arguments=storable(json_text(context.arguments)) if changed else None,
-                    counted=tuple(sorted(self._counted.get(index, ()))),
+                    arguments=self._changed(prepared, context),
+                    counted=self._counters.take(index),
                 )
             )
             self._session.cancellation.raise_if_cancelled()
         if prepared.effect is ToolEffect.SIDE_EFFECTING:
             self._session.check_lease()
 
-    def _written(self, prepared: PreparedCall) -> dict[str, Any]:
-        """Return the arguments as the model wrote them."""
+    def _changed(self, prepared: PreparedCall, context: ToolCallContext) -> str | None:
+        """Return the arguments as JSON text if they are not those that the model wrote."""
+        if not self._may_change:
+            return None
         written = self._agent.tools.prepare(prepared.call)
-        return written.arguments if isinstance(written, PreparedCall) else {}
+        given = storable(json_text(context.arguments))
+        same = isinstance(written, PreparedCall) and given == storable(json_text(written.arguments))
+        return None if same else given
 
     async def _ask_before(
         self, index: int, prepared: PreparedCall
@@ -173,6 +195,8 @@ class Caller:
         name = prepared.definition.name
         try:
             decision = await self._moments.before_tool(self._response, prepared, self._key(index))
+        except InvalidInputError as error:
+            return Settled(ToolResult.failed(name, str(error)))
         except BehaviorHookError as error:
             blocked = ToolResult.failed(name, "tool blocked: a hook failed")
             return Settled(blocked, Verdict(StopReason.RUNTIME_ERROR, error=str(error)))
@@ -180,23 +204,19 @@ class Caller:
             return Settled(self._cancelled(index), Verdict.aborted(error))
         if decision is None:
             return prepared
-        verdict = Verdict.of(decision)
-        if decision.denied or decision.stops:
-            reason = decision.reason or "denied"
-            return Settled(ToolResult.failed(name, f"tool blocked: {reason}"), verdict)
-        if verdict is not None:
-            return Settled(ToolResult.cancelled(name, f"skipped: {NEWS}"), verdict)
-        arguments = decision.arguments
-        return (
-            prepared if arguments is None else self._agent.tools.with_arguments(prepared, arguments)
-        )
+        if decision.arguments is not None and not decision.denied:
+            prepared_or_not = self._agent.tools.with_arguments(prepared, decision.arguments)
+            if isinstance(prepared_or_not, ToolFailure):
+                return prepared_or_not
+            prepared = prepared_or_not
+        return _blocked(name, decision) or prepared
 
     async def _ask_after(self, index: int, prepared: PreparedCall, result: ToolResult) -> Settled:
         try:
             decision = await self._moments.after_tool(
                 self._response, prepared, self._key(index), result
             )
-        except BehaviorHookError as error:
+        except (BehaviorHookError, InvalidInputError) as error:
             return Settled(result, Verdict(StopReason.RUNTIME_ERROR, error=str(error)))
         except AgentCancelledError as error:
             return Settled(result, Verdict.aborted(error))
@@ -205,7 +225,8 @@ class Caller:
         if decision.prefix:
             result = result.prefixed(decision.prefix)
         if decision.denied:
-            result = result.marked_failed()
+            failed = result.prefixed(f"error: {decision.reason or 'denied'}").marked_failed()
+            result = replace(failed, control=ToolControl.CONTINUE, output=None)
         return Settled(result, Verdict.of(decision))
 
     async def _recover(self, index: int, prepared: PreparedCall | ToolFailure) -> Settled:
@@ -234,14 +255,6 @@ class Caller:
         session, turn = self._session, self._response.turn
         call = prepared.call
 
-        async def heard(update: ToolProgressUpdate) -> None:
-            payload: dict[str, Any] = {
-                "tool_call_id": call.id,
-                "tool_name": call.name,
-                "update": json.loads(storable(json_text(update))),
-            }
-            session.emit(EventKind.TOOL_PROGRESSED, turn, payload)
-
         return ToolCallContext(
             run_id=session.run_id,
             session_id=session.session_id,
@@ -254,21 +267,23 @@ class Caller:
             tool_call_id=call.id,
             operation_key=self._key(index),
             cancellation=session.cancellation,
-            progress=ToolProgressReporter(heard, session.cancellation),
-            count=partial(self._count, index),
+            progress=reporter(session, turn, call),
+            count=partial(self._counters.count, index),
         )
-
-    def _count(self, index: int, name: str) -> int:
-        counted = self._counted.setdefault(index, {})
-        if name not in counted:
-            started = self._interrupted.get(index)
-            if started is None or name not in started.counted:
-                self._counts[name] = self._counts.get(name, 0) + 1
-            counted[name] = self._counts.get(name, 1)
-        return counted[name]
 
     def _call(self, index: int) -> ModelToolCall:
         return self._response.message.tool_calls[index]
 
     def _key(self, index: int) -> str:
         return f"{self._session.run_id}:{self._response.turn}:{index}"
+
+
+def _blocked(name: str, decision: BehaviorDecision) -> Settled | None:
+    """Return the result of a call that hooks do not let through; None if they do."""
+    verdict = Verdict.of(decision)
+    if decision.denied or decision.stops:
+        reason = decision.reason or "denied"
+        return Settled(ToolResult.failed(name, f"tool blocked: {reason}"), verdict)
+    if verdict is not None:
+        return Settled(ToolResult.cancelled(name, f"skipped: {NEWS}"), verdict)
+    return None

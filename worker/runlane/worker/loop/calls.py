@@ -7,6 +7,9 @@ own. Whatever happens, each call gets exactly one result, and results are journa
 import asyncio
 from collections.abc import Mapping
 
+import structlog
+
+from runlane.journal.errors import WriteRefusedError
 from runlane.journal.kill_points import kill_point
 from runlane.journal.repeats import count_repeats
 from runlane.journal.wire.records import AnyBody, MessageAppended, ToolStarted
@@ -16,11 +19,15 @@ from runlane.worker.behavior import BehaviorHookError
 from runlane.worker.control import AgentCancelledError
 from runlane.worker.loop.call import Caller
 from runlane.worker.loop.ending import Ending
-from runlane.worker.loop.guards import reached_tool_calls
+from runlane.worker.loop.guards import reached_tool_calls, remaining_s
 from runlane.worker.loop.moments import Moments, steering_of
-from runlane.worker.loop.session import RunSession
+from runlane.worker.loop.session import HandBackSignal, RunSession
 from runlane.worker.loop.verdict import NEWS, Settled, Verdict
 from runlane.worker.tools import PreparedCall, ToolControl, ToolEffect, ToolResult
+from runlane.worker.tools.execution import asked_to_stop
+from runlane.worker.tools.texts import describe
+
+logger = structlog.get_logger(__name__)
 
 _CONTROL_ENDS: Mapping[ToolControl, StopReason] = {
     ToolControl.COMPLETE: StopReason.TOOL_COMPLETION,
@@ -87,15 +94,22 @@ class _Calls:
         )
         self.writing = asyncio.Lock()
         self.together = False
+        self.refused: WriteRefusedError | None = None
 
     async def settle(self) -> Ending | None:
-        verdict = await self._look()
-        while self.todo and verdict is None:
-            batch = self._next_batch()
-            if len(batch) > 1:
-                verdict = await self._together(batch)
-            else:
-                verdict = await self._alone(self.todo.pop(0))
+        try:
+            verdict = await self._look()
+            while self.todo and verdict is None:
+                batch = self._next_batch()
+                together = len(batch) > 1
+                verdict = await (self._together(batch) if together else self._alone(batch[0]))
+        except (WriteRefusedError, HandBackSignal):
+            raise
+        except Exception as error:
+            if asked_to_stop():
+                raise asyncio.CancelledError from error
+            logger.exception("run_failed", run_id=self.session.run_id)
+            verdict = Verdict(StopReason.RUNTIME_ERROR, error=describe(error, typed=True))
         if verdict is not None:
             return await self._end_turn(verdict)
         await self.commit()
@@ -117,10 +131,16 @@ class _Calls:
             await self._write()
 
     async def _write(self) -> None:
+        if self.refused is not None:
+            raise self.refused
         if not self.pending:
             return
         bodies, self.pending = self.pending, []
-        await self.session.commit(*bodies)
+        try:
+            await self.session.commit(*bodies)
+        except WriteRefusedError as error:
+            self.refused = error
+            raise
         if bodies[0] is self.response:
             kill_point("after_message_appended")
         elif isinstance(bodies[-1], ToolStarted):
@@ -159,6 +179,10 @@ class _Calls:
     def _refusal(self, index: int) -> tuple[StopReason, str] | None:
         """Return why a call must not be made at all, and the run ends in its place."""
         policy = self.agent.runtime_policy
+        if self.caller.has_begun(index):
+            return None
+        if remaining_s(policy, self.session.elapsed_s) == 0:
+            return StopReason.DEADLINE_EXCEEDED, f"the run has had its {policy.budget.max_wall_s} s"
         if self.repeats[index] >= policy.max_repeated_tool_calls:
             name = self.response.message.tool_calls[index].name
             why = f"the same call of {name} came {self.repeats[index]} times in a row"
@@ -177,11 +201,12 @@ class _Calls:
             if not self.hurried:
                 await self.commit()
             settled = await self.caller.call(index)
+        self.todo.remove(index)
         self.pending.append(self.caller.completed(index, settled.result))
         return self._verdict(settled)
 
     async def _together(self, batch: list[int]) -> Verdict | None:
-        """Run read-only calls at the same time; return the first decision in source order."""
+        """Run read-only calls at the same time; return what they mean for those after them."""
         if not self.hurried:
             await self.commit()
         limit = self.agent.runtime_policy.max_parallel_tool_calls or len(batch)
@@ -191,14 +216,14 @@ class _Calls:
         self.together = True
         try:
             while True:
-                while waiting and len(running) < limit and not self._first_verdict(settled):
+                while waiting and len(running) < limit and not self._verdicts(settled):
                     index = waiting.pop(0)
                     running[asyncio.create_task(self.caller.call(index))] = index
                 if not running:
-                    return self._first_verdict(settled)
+                    return Verdict.combined(self._verdicts(settled))
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 settled |= {running.pop(task): task.result() for task in done}
-                self._take(settled)
+                self._take(settled, more=bool(running))
                 if running:
                     await self.commit()
         finally:
@@ -208,23 +233,29 @@ class _Calls:
             if running:
                 await asyncio.wait(running)
 
-    def _take(self, settled: Mapping[int, Settled]) -> None:
-        """Move results to `pending` as far as they stand side by side in source order."""
+    def _take(self, settled: Mapping[int, Settled], *, more: bool) -> None:
+        """Move results to `pending` as far as they stand side by side in source order.
+
+        One that ends the turn waits for those that still run: a crash must not part them.
+        """
         while self.todo and self.todo[0] in settled:
-            index = self.todo.pop(0)
+            index = self.todo[0]
+            if more and self._verdict(settled[index]) is not None:
+                return
+            self.todo.pop(0)
             self.pending.append(self.caller.completed(index, settled[index].result))
 
-    def _first_verdict(self, settled: Mapping[int, Settled]) -> Verdict | None:
-        """Return what the first call in source order says that ends the turn."""
+    def _verdicts(self, settled: Mapping[int, Settled]) -> list[Verdict]:
+        """Return what the calls mean that end the turn, in source order."""
         verdicts = (self._verdict(settled[index]) for index in sorted(settled))
-        return next((each for each in verdicts if each is not None), None)
+        return [each for each in verdicts if each is not None]
 
     def _verdict(self, settled: Settled) -> Verdict | None:
         """Return what a call means for those after it; None if they are made."""
         if settled.verdict is not None:
             return settled.verdict
         result, cancellation = settled.result, self.session.cancellation
-        if result.control is not ToolControl.CONTINUE:
+        if result.control != ToolControl.CONTINUE:
             return Verdict(_CONTROL_ENDS[result.control], result.output)
         if cancellation.cancelled:
             return Verdict(StopReason.EXTERNAL_ABORT, error=cancellation.reason)
@@ -234,12 +265,9 @@ class _Calls:
         """Give the calls that are not made a result that says so; end the turn, or the run too."""
         why = f"the run ended ({verdict.reason})" if verdict.reason else NEWS
         for index in self.todo:
-            name = self.response.message.tool_calls[index].name
-            skipped = ToolResult.cancelled(name, f"skipped: {why}")
-            self.pending.append(self.caller.completed(index, skipped))
+            self.pending.append(self.caller.completed(index, self.caller.skipped(index, why)))
         turn = self.response.turn
-        if verdict.steering is not None:
-            self.pending += steering_of(self.session.run_id, verdict.steering, turn + 1, "calls")
+        self.pending += steering_of(self.session.run_id, verdict.steer, turn + 1, "calls")
         if verdict.reason is None:
             await self.commit()
             return None

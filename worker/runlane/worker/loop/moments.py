@@ -62,8 +62,8 @@ class Moments:
         )
 
     async def on_run_start(self) -> BehaviorDecision | None:
-        """Ask before the first turn."""
-        return await self._decide("on_run_start")
+        """Ask before the first turn, unless what was said there is journaled."""
+        return None if self._was_heard("on_run_start") else await self._decide("on_run_start")
 
     async def before_model(
         self, turn: int, messages: Sequence[ContextMessage]
@@ -104,8 +104,16 @@ class Moments:
         return await self._decide(phase, response, _hooked(prepared, operation_key), result)
 
     async def after_turn(self, response: MessageAppended) -> BehaviorDecision | None:
-        """Ask after a turn that does not end the run."""
+        """Ask after a turn that does not end the run, unless what was said there is journaled."""
+        if self._was_heard("after_turn"):
+            return None
         return await self._decide("after_turn", response)
+
+    def _was_heard(self, place: str) -> bool:
+        run = self._session.projection.open_run
+        assert run is not None
+        begin = f"{run.run_id}:{run.turn + 1}:{place}:"
+        return any(input_id.startswith(begin) for input_id in run.heard)
 
     async def _decide(
         self, phase: str, response: MessageAppended | None = None, *more: object
@@ -131,16 +139,14 @@ class Moments:
             logger.warning("hook_failed", run_id=run_id, hook=error.hook, phase=error.phase)
 
 
-def steering_of(
-    run_id: str, decision: BehaviorDecision, turn: int, place: str
-) -> list[SteeringApplied]:
+def steering_of(run_id: str, texts: Sequence[str], turn: int, place: str) -> list[SteeringApplied]:
     """Return what hooks have to say to the model.
 
     Args:
         run_id: The run.
-        decision: What they decided.
+        texts: What they say.
         turn: The turn that is to hear it.
-        place: Where they were asked: there is one decision of a place before a turn.
+        place: Where they were asked: it says so once before a turn.
     """
     return [
         SteeringApplied(
@@ -149,7 +155,7 @@ def steering_of(
             content=content,
             target_turn=turn,
         )
-        for number, content in enumerate(decision.steer)
+        for number, content in enumerate(texts)
     ]
 
 

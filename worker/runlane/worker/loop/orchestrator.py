@@ -3,11 +3,12 @@
 import asyncio
 
 import structlog
+from msgspec.structs import replace
 
 from runlane.journal.errors import WriteRefusedError
 from runlane.journal.projection import OpenRun
 from runlane.journal.wire.events import EventKind
-from runlane.journal.wire.messages import UserMessage
+from runlane.journal.wire.messages import AssistantMessage, UserMessage
 from runlane.journal.wire.records import MessageAppended
 from runlane.journal.wire.results import StopReason
 from runlane.journal.wire.tree import SteeringApplied
@@ -83,7 +84,7 @@ class _Loop:
             if isinstance(response, Ending):
                 return response
             if isinstance(response, BehaviorDecision):
-                output = _output_of(response, run.response)
+                output = _output_of(response, self._last_text())
                 return Ending(StopReason.BEHAVIOR_STOP, output=output, turn=self.turn)
             if ending := await self._settle(response, committed=False):
                 return ending
@@ -117,7 +118,7 @@ class _Loop:
         await self._steer(decision, "after_turn", turn=response.turn + 1)
         if not decision.stops:
             return None
-        return Ending(StopReason.BEHAVIOR_STOP, output=_output_of(decision, response))
+        return Ending(StopReason.BEHAVIOR_STOP, output=_output_of(decision, response.message))
 
     async def _settle_text(self, response: MessageAppended, *, committed: bool) -> Ending | None:
         policy = self.agent.runtime_policy
@@ -128,8 +129,12 @@ class _Loop:
             committed = True
         decision = await self.moments.after_model(response)
         if decision is not None and decision.stops:
-            output = _output_of(decision, response)
-            return self._ending(StopReason.BEHAVIOR_STOP, response, committed, output=output)
+            output = _output_of(decision, response.message)
+            ending = self._ending(StopReason.BEHAVIOR_STOP, response, committed, output=output)
+            said = steering_of(
+                self.session.run_id, decision.steer, response.turn + 1, "after_model"
+            )
+            return replace(ending, last=(*ending.last, *said))
         goes_on = bool(self.session.steering) or (decision is not None and decision.steer)
         if (goes_on or policy.require_explicit_finish) and not committed:
             await self.session.commit(response)
@@ -185,17 +190,23 @@ class _Loop:
             )
 
     async def _steer(self, decision: BehaviorDecision, place: str, *, turn: int) -> None:
-        if steering := steering_of(self.session.run_id, decision, turn, place):
+        if steering := steering_of(self.session.run_id, decision.steer, turn, place):
             await self.session.commit(*steering)
+
+    def _last_text(self) -> AssistantMessage | None:
+        """Return the last response of the run."""
+        messages = self.session.projection.messages[_open_run(self.session).first_message :]
+        said = (each for each in reversed(messages) if isinstance(each, AssistantMessage))
+        return next(said, None)
 
     def _aborted(self) -> Ending:
         return Ending(StopReason.EXTERNAL_ABORT, error=self.session.cancellation.reason)
 
 
-def _output_of(decision: BehaviorDecision, response: MessageAppended | None) -> str | None:
-    if decision.output is not None or response is None:
+def _output_of(decision: BehaviorDecision, message: AssistantMessage | None) -> str | None:
+    if decision.output is not None or message is None:
         return decision.output
-    return response.message.content
+    return message.content
 
 
 def _open_run(session: RunSession) -> OpenRun:

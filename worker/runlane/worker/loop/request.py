@@ -2,6 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from typing import Final, cast
+
+import msgspec
+import structlog
 
 from runlane.journal.projection import OpenRun
 from runlane.journal.transcript import faults, repaired
@@ -10,6 +14,7 @@ from runlane.journal.wire.messages import (
     AssistantMessage,
     ContextMessage,
     ModelToolCall,
+    ModelUsage,
     SystemMessage,
 )
 from runlane.journal.wire.records import MessageAppended
@@ -31,11 +36,14 @@ from runlane.worker.models import (
 from runlane.worker.tools.execution import asked_to_stop, contain
 from runlane.worker.tools.texts import describe, storable
 
-EXPLICIT_FINISH = (
+logger = structlog.get_logger(__name__)
+
+TOKENS_MAX: Final = 2**53
+EXPLICIT_FINISH: Final = (
     "Work until the task is done, then call the tool that completes it. "
     "An answer without a tool call does not end your work."
 )
-CALL_A_TOOL = (
+CALL_A_TOOL: Final = (
     "Your last answer called no tool, so your work goes on. "
     "Call one: the task is done only once a tool has completed it."
 )
@@ -78,7 +86,7 @@ class Requests:
             attempt=self._session.attempt,
             turn=turn,
             message=_storable(completed.message),
-            usage=completed.usage,
+            usage=_countable(completed.usage),
         )
 
     async def _answer(self, turn: int, context: ModelContext) -> ModelResponseCompleted | Ending:
@@ -187,9 +195,24 @@ def _storable(message: AssistantMessage) -> AssistantMessage:
     ids: set[str] = set()
     calls: list[ModelToolCall] = []
     for index, call in enumerate(message.tool_calls):
-        call_id = storable(call.id)
-        if not call_id or call_id in ids:  # a result must name its call
-            call_id = f"{call_id or 'call'}-{index}"
+        call_id = storable(call.id) or "call"
+        while call_id in ids or not call.id:  # a result must name its call
+            call_id = f"{call_id}-{index}"
+            if call_id not in ids:
+                break
         ids.add(call_id)
         calls.append(ModelToolCall(call_id, storable(call.name), storable(call.arguments)))
     return AssistantMessage(content, tuple(calls))
+
+
+def _countable(usage: ModelUsage | None) -> ModelUsage | None:
+    """Return what a model says that a request cost, if it says so in whole numbers."""
+    if usage is None:
+        return None
+    given = cast("object", usage)
+    counts = msgspec.structs.astuple(usage) if isinstance(given, ModelUsage) else (None,)
+    needed, optional = counts[:2], (each for each in counts[2:] if each is not None)
+    if all(type(each) is int and 0 <= each <= TOKENS_MAX for each in (*needed, *optional)):
+        return usage
+    logger.warning("usage_unusable")
+    return None

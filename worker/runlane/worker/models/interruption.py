@@ -25,4 +25,5 @@ async def until_cancelled(
                 return
             yield item
     finally:
-        await items.aclose()
+        if not items.ag_running:  # what ignores its cancellation was left to itself
+            await items.aclose()

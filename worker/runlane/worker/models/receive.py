@@ -9,7 +9,6 @@ from runlane.worker.models.protocol import (
     ModelContext,
     ModelResponseCompleted,
     ModelTextDelta,
-    ModelThinkingDelta,
 )
 
 
@@ -42,7 +41,7 @@ async def receive(
                 return event
             if isinstance(event, ModelTextDelta):
                 hear_text(event.delta)
-            elif isinstance(event, ModelThinkingDelta):
+            else:
                 hear_thinking(event.delta)
     finally:
         if isinstance(events, AsyncGenerator):

@@ -4,6 +4,9 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from runlane.journal.errors import InvalidInputError
 
 
 class ToolEffect(StrEnum):
@@ -36,7 +39,16 @@ class StepOutcome(Struct, frozen=True):
     Attributes:
         data: Text, or anything that can be written as JSON.
         control: How the loop goes on.
+
+    Raises:
+        InvalidInputError: The control is none.
     """
 
     data: Any
     control: ToolControl = ToolControl.CONTINUE
+
+    def __post_init__(self) -> None:
+        if self.control not in list(ToolControl):
+            known = ", ".join(ToolControl)
+            raise InvalidInputError(f"unknown control {self.control!r}; use one of {known}")
+        force_setattr(self, "control", ToolControl(self.control))

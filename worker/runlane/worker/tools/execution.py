@@ -2,16 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 from runlane.journal.errors import RunlaneError
-from runlane.worker.control.cancellation import AgentCancelledError, CancellationToken
+from runlane.worker.control.cancellation import AgentCancelledError, CancellationToken, held
 from runlane.worker.tools.texts import describe
 
 T = TypeVar("T")
-
-_running: Final[set[asyncio.Task[Any]]] = set()
-"""Keeps tasks alive that nobody waits for any more."""
 
 
 class CallStoppedError(RunlaneError):
@@ -83,11 +80,9 @@ async def run_bounded(
     """
     if cancellation.cancelled:
         raise CallStoppedError(cancellation.reason, cancelled=True, abandoned=False)
-    task = asyncio.create_task(contain(call, who="tool"))
-    _running.add(task)
-    task.add_done_callback(_forget)
+    task = held(asyncio.ensure_future(contain(call, who="tool")))
     try:
-        await _first_of(task, cancellation, timeout_s)
+        await cancellation.first_of(task, timeout_s)
     finally:
         stopped = not task.done()
         if stopped:
@@ -96,33 +91,8 @@ async def run_bounded(
     return _result(task, stopped=stopped, cancellation=cancellation, timeout_s=timeout_s)
 
 
-async def _first_of(
-    task: asyncio.Task[Any], cancellation: CancellationToken, timeout_s: float | None
-) -> None:
-    """Return when the task is done, the run is cancelled, or the time is up.
-
-    It is `asyncio.wait` without a task and a set to wait for, which every call would pay for.
-    """
-    loop = asyncio.get_running_loop()
-    ended = loop.create_future()
-
-    def end(_: object = None) -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    timer = None if timeout_s is None else loop.call_later(timeout_s, end)
-    task.add_done_callback(end)
-    cancellation.add_callback(end)
-    try:
-        await ended
-    finally:
-        cancellation.remove_callback(end)
-        if timer is not None:
-            timer.cancel()
-
-
 def _result(
-    task: asyncio.Task[T],
+    task: asyncio.Future[T],
     *,
     stopped: bool,
     cancellation: CancellationToken,
@@ -138,10 +108,3 @@ def _result(
         if stopped or cancelled:
             raise CallStoppedError(reason, cancelled=cancelled, abandoned=False) from error
         raise RuntimeError("the tool cancelled itself") from error
-
-
-def _forget(task: asyncio.Task[Any]) -> None:
-    """Let a task go, its exception seen: nobody may be left to look at it."""
-    _running.discard(task)
-    if not task.cancelled():
-        task.exception()

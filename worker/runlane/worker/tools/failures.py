@@ -6,7 +6,7 @@ from runlane.worker.control.cancellation import AgentCancelledError
 from runlane.worker.tools.effects import ToolEffect
 from runlane.worker.tools.errors import ToolError
 from runlane.worker.tools.execution import CallStoppedError
-from runlane.worker.tools.middleware.chain import RefusedCallError
+from runlane.worker.tools.middleware.chain import RefusedCallError, SlowMiddlewareError
 from runlane.worker.tools.prepared import PreparedCall
 from runlane.worker.tools.results import ToolResult
 from runlane.worker.tools.texts import describe
@@ -31,12 +31,40 @@ def failure_of(
         return ToolResult.invalid(name, error.errors, truncated=error.truncated)
     if isinstance(error, CallStoppedError):
         return _stopped(prepared, error, called=called)
+    if isinstance(error, SlowMiddlewareError):
+        return _slow(prepared, error, called=called, made=made)
     if isinstance(error, AgentCancelledError):
         return ToolResult.cancelled(name, error.reason)
     if not isinstance(error, ToolError | RefusedCallError):
-        logger.warning("tool %s failed", name, exc_info=error)
-    text = describe(error)
+        log_failure(name, "failed", error)
+    return _failed(name, describe(error), made=made)
+
+
+def log_failure(tool: str, what: str, error: Exception) -> None:
+    """Log what a tool raised, and where; not what it says, which may hold arguments.
+
+    Args:
+        tool: Its name.
+        what: How the call went.
+        error: What it raised.
+    """
+    kind = type(error)
+    unsaid = type(kind.__name__, (Exception,), {"__module__": kind.__module__})()
+    logger.warning("tool %s %s", tool, what, exc_info=unsaid.with_traceback(error.__traceback__))
+
+
+def _failed(name: str, text: str, *, made: bool) -> ToolResult:
     return ToolResult.failed(name, f"the call was made, but then: {text}" if made else text)
+
+
+def _slow(
+    prepared: PreparedCall, error: SlowMiddlewareError, *, called: bool, made: bool
+) -> ToolResult:
+    name = prepared.definition.name
+    logger.warning("tool %s: %s", name, error)
+    if prepared.effect is ToolEffect.SIDE_EFFECTING and called and not made:
+        return ToolResult.unknown(name)
+    return _failed(name, str(error), made=made)
 
 
 def _stopped(prepared: PreparedCall, stop: CallStoppedError, *, called: bool) -> ToolResult:

@@ -87,10 +87,11 @@ def final_arguments(prepared: PreparedCall, arguments: dict[str, Any]) -> dict[s
         UnfitError: They do not fit the tool.
         RefusedCallError: They are no JSON object.
     """
-    if arguments != prepared.arguments:
-        try:
-            arguments = parse_arguments(storable(json_text(arguments)))
-        except (InvalidInputError, TypeError, ValueError, RecursionError) as error:
-            raise RefusedCallError("a middleware made no JSON object of the arguments") from error
+    try:
+        text = json_text(arguments)
+        if text != json_text(prepared.arguments):  # by text, since 1 == True
+            arguments = parse_arguments(storable(text))
+    except (InvalidInputError, TypeError, ValueError, RecursionError) as error:
+        raise RefusedCallError("a middleware made no JSON object of the arguments") from error
     _refuse_unfit(prepared, arguments)
     return arguments

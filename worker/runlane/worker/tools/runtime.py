@@ -1,6 +1,5 @@
 """The tools of an agent: which there are, what a call may do, and how it is run."""
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -14,10 +13,11 @@ from runlane.worker.tools.context import ToolCallContext
 from runlane.worker.tools.definition import ToolDefinition
 from runlane.worker.tools.effects import StepOutcome, ToolControl
 from runlane.worker.tools.execution import run_bounded
-from runlane.worker.tools.failures import failure_of
+from runlane.worker.tools.failures import failure_of, log_failure
 from runlane.worker.tools.handlers import BaseHandler, refuse_duplicates
 from runlane.worker.tools.middleware.chain import Begin, Chain
 from runlane.worker.tools.middleware.protocol import ToolMiddleware
+from runlane.worker.tools.middleware.time_limit import time_limit
 from runlane.worker.tools.prepared import (
     PreparedCall,
     ToolFailure,
@@ -26,12 +26,13 @@ from runlane.worker.tools.prepared import (
     parse_arguments,
 )
 from runlane.worker.tools.results import ToolResult
+from runlane.worker.tools.texts import BUILTINS
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
 CANCEL_GRACE_S: Final = 5.0
+MIDDLEWARE_TIMEOUT_S: Final = 600.0
 
 T = TypeVar("T")
-logger = logging.getLogger(__name__)
 
 
 class ToolRuntime:
@@ -42,7 +43,9 @@ class ToolRuntime:
         middlewares: What each call goes through, outermost first; started after the handlers, if
             there is any tool.
         timeout_s: Seconds that a call may take whose tool does not say so itself; None for no
-            limit. Middlewares may take their own time before and after it.
+            limit.
+        middleware_timeout_s: Seconds that the middlewares of a call may take, all together, before
+            the tool is called, and again once it has ended; None for no limit.
         result_bytes_max: Longest result in UTF-8 bytes; what is over is cut off, with a marker.
         cancel_grace_s: Seconds to wait for a call that was asked to stop, before it is abandoned.
     """
@@ -53,12 +56,14 @@ class ToolRuntime:
         middlewares: Sequence[ToolMiddleware] = (),
         *,
         timeout_s: float | None = None,
+        middleware_timeout_s: float | None = MIDDLEWARE_TIMEOUT_S,
         result_bytes_max: int = RESULT_BYTES_MAX,
         cancel_grace_s: float = CANCEL_GRACE_S,
     ) -> None:
         self._handlers = tuple(handlers)
         self._middlewares = tuple(middlewares)
         self._timeout_s = timeout_s
+        self._middleware_timeout_s = middleware_timeout_s
         self._result_bytes_max = result_bytes_max
         self._cancel_grace_s = cancel_grace_s
         self._routes: dict[str, tuple[ToolDefinition, BaseHandler]] = {}
@@ -130,6 +135,7 @@ class ToolRuntime:
         context: ToolCallContext,
         *,
         begin: Begin,
+        begun: bool = False,
         remaining_s: float | None = None,
     ) -> ToolResult:
         """Run a call. Whatever middlewares and the tool do, there is a result.
@@ -142,16 +148,21 @@ class ToolRuntime:
             context: What it is given.
             begin: Called right before the tool is, with its final arguments: the place to journal
                 that the call begins.
-            remaining_s: Seconds after which it is stopped in any case; None for no limit.
+            begun: Whether that is journaled already, with the arguments of `prepared`: middlewares
+                cannot change them any more.
+            remaining_s: Seconds after which it is stopped in any case, its middlewares included;
+                None for no limit.
 
         Raises:
             BaseException: Whatever `begin` raises.
         """
-        limits = [each for each in (prepared.timeout_s, remaining_s) if each is not None]
-        bounded = replace(prepared, timeout_s=min(limits, default=None))
         try:
             if self._middlewares:
-                return await self._through_chain(bounded, context, begin)
+                with time_limit(context.cancellation, remaining_s) as cancellation:
+                    own = replace(context, cancellation=cancellation)
+                    return await self._through_chain(prepared, own, begin, begun=begun)
+            limits = [each for each in (prepared.timeout_s, remaining_s) if each is not None]
+            bounded = replace(prepared, timeout_s=min(limits, default=None))
             await begin(context)
             try:
                 return self._completed(bounded, await self._dispatched(bounded, context))
@@ -172,7 +183,7 @@ class ToolRuntime:
         try:
             step = await self._bounded(prepared, context, prepared.handler.reconcile)
         except Exception as error:
-            logger.warning("tool %s could not be reconciled", name, exc_info=error)
+            log_failure(name, "could not be reconciled", error)
             return None
         finally:
             context.progress.settle()
@@ -181,23 +192,29 @@ class ToolRuntime:
         return ToolResult.completed(name, step, self._result_bytes_max)
 
     async def _through_chain(
-        self, prepared: PreparedCall, context: ToolCallContext, begin: Begin
+        self, prepared: PreparedCall, context: ToolCallContext, begin: Begin, *, begun: bool
     ) -> ToolResult:
+        def check(arguments: dict[str, Any]) -> dict[str, Any]:
+            return prepared.arguments if begun else final_arguments(prepared, arguments)
+
         chain = Chain(
             self._middlewares,
             context,
-            check=partial(final_arguments, prepared),
+            check=check,
             begin=begin,
             dispatch=partial(self._dispatched, prepared),
+            timeout_s=self._middleware_timeout_s,
         )
         try:
             step = await chain.outcome(self._cancel_grace_s)
         except Exception as error:
             if chain.failed_begin is not None:
                 raise chain.failed_begin from None
-            return failure_of(prepared, error, called=chain.called, made=chain.made)
+            return failure_of(prepared, chain.lost or error, called=chain.called, made=chain.made)
         if chain.failed_begin is not None:
             raise chain.failed_begin
+        if chain.lost is not None:
+            return failure_of(prepared, chain.lost)
         result = self._completed(prepared, step)
         refused = step.control is ToolControl.REJECT and not chain.called
         return result.marked_failed() if refused else result
@@ -211,8 +228,10 @@ class ToolRuntime:
     async def _bounded(
         self, prepared: PreparedCall, context: ToolCallContext, method: Callable[..., Awaitable[T]]
     ) -> T:
+        arguments = BUILTINS(context.arguments)  # what a handler does to them stays with it
+        own = replace(context, arguments=arguments)
         return await run_bounded(
-            lambda: method(prepared.definition.name, context.arguments, context=context),
+            lambda: method(prepared.definition.name, arguments, context=own),
             cancellation=context.cancellation,
             timeout_s=prepared.timeout_s,
             grace_s=self._cancel_grace_s,

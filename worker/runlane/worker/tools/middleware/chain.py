@@ -8,10 +8,12 @@ from typing import Any, TypeAlias, cast
 from msgspec.structs import replace
 
 from runlane.journal.errors import RunlaneError
+from runlane.worker.control.cancellation import CallToken
 from runlane.worker.tools.context import ToolCallContext
 from runlane.worker.tools.effects import StepOutcome, ToolEffect
 from runlane.worker.tools.execution import CallStoppedError, run_bounded
 from runlane.worker.tools.middleware.protocol import ToolMiddleware
+from runlane.worker.tools.middleware.time_limit import MiddlewareClock
 from runlane.worker.tools.texts import BUILTINS
 
 Begin: TypeAlias = Callable[[ToolCallContext], Awaitable[None]]
@@ -20,6 +22,10 @@ Begin: TypeAlias = Callable[[ToolCallContext], Awaitable[None]]
 
 class RefusedCallError(RunlaneError):
     """A middleware asked for what must not happen; the text is for the model."""
+
+
+class SlowMiddlewareError(RunlaneError):
+    """The middlewares of a call took too long; the text is for the model."""
 
 
 class Chain:
@@ -32,9 +38,12 @@ class Chain:
     Args:
         middlewares: Outermost first.
         context: The call.
-        check: Returns the arguments that it is made with, of those that middlewares hand on.
+        check: Returns the arguments that it is made with, of those that middlewares hand on the
+            first time; nothing else of the context can be changed, nor they any more.
         begin: Called once, before the handler is.
-        dispatch: Calls the handler; it stops by itself with the run.
+        dispatch: Calls the handler; it stops by itself with the token of what it is given.
+        timeout_s: Seconds that the middlewares may take before the tool is called, and again once
+            it has ended; None for no limit.
 
     Attributes:
         failed_begin: What `begin` raised: it outlives a middleware that swallows it.
@@ -48,6 +57,7 @@ class Chain:
         check: Callable[[dict[str, Any]], dict[str, Any]],
         begin: Begin,
         dispatch: Callable[[ToolCallContext], Awaitable[StepOutcome]],
+        timeout_s: float | None,
     ) -> None:
         self.failed_begin: BaseException | None = None
         self._middlewares = middlewares
@@ -57,8 +67,14 @@ class Chain:
         self._begin = begin
         self._dispatch = dispatch
         self._beginning: asyncio.Task[None] | None = None
+        self._arguments: dict[str, Any] = {}
         self._calls: list[asyncio.Task[StepOutcome]] = []
+        self._given_up: set[asyncio.Task[StepOutcome]] = set()
+        self._token = CallToken(context.cancellation)
+        self._clock = MiddlewareClock(self._token, timeout_s)
         self._closed = False
+        self._worker = asyncio.current_task()
+        self._worker_cancels = self._worker.cancelling() if self._worker else 0
 
     @property
     def called(self) -> bool:
@@ -73,6 +89,15 @@ class Chain:
             for call in self._calls
         )
 
+    @property
+    def lost(self) -> CallStoppedError | None:
+        """How a call with side effects was stopped that may still go on; None if none may."""
+        for call in self._calls if self._once else ():
+            error = call.exception() if call.done() and not call.cancelled() else None
+            if isinstance(error, CallStoppedError) and error.abandoned:
+                return error
+        return None
+
     async def outcome(self, grace_s: float) -> StepOutcome:
         """Return what the outermost middleware makes of the call.
 
@@ -83,25 +108,33 @@ class Chain:
 
         Raises:
             CallStoppedError: The run was stopped before there was a result.
+            SlowMiddlewareError: There was none in time.
             Exception: Whatever a middleware or the handler raises.
         """
         try:
-            return await self._outcome(grace_s)
+            with self._clock.running():
+                return await self._outcome(grace_s)
         except asyncio.CancelledError:  # the worker ends
             self._closed = True
             await self._cancel()
             raise
+        finally:
+            self._token.unlink()
 
     async def _outcome(self, grace_s: float) -> StepOutcome:
-        own = replace(self._context, arguments=BUILTINS(self._context.arguments))
+        arguments = BUILTINS(self._context.arguments)
+        own = replace(self._context, arguments=arguments, cancellation=self._token)
         try:
             outcome = await run_bounded(
                 lambda: self._from(0, own),
-                cancellation=self._context.cancellation,
+                cancellation=self._token,
                 timeout_s=None,
                 grace_s=grace_s,
             )
         except Exception as error:
+            if self._clock.expired:
+                await self._close()
+                raise SlowMiddlewareError(self._clock.reason) from error
             given = await self._close(error)
             if given is None:
                 raise
@@ -110,7 +143,8 @@ class Chain:
 
     async def _from(self, place: int, context: ToolCallContext) -> StepOutcome:
         if place == len(self._middlewares):
-            return await self._call(context)
+            with self._clock.paused():
+                return await self._call(context.arguments)
         middleware = self._middlewares[place]
         outcome = await middleware(context, partial(self._from, place + 1))
         if not isinstance(cast("object", outcome), StepOutcome):
@@ -118,38 +152,45 @@ class Chain:
             raise TypeError(f"{type(middleware).__name__} returned {kind}, not a StepOutcome")
         return outcome
 
-    async def _call(self, context: ToolCallContext) -> StepOutcome:
+    async def _call(self, arguments: dict[str, Any]) -> StepOutcome:
         self._refuse_what_must_not_happen()
-        cancellation = self._context.cancellation
-        cancellation.raise_if_cancelled()
-        arguments = self._check(context.arguments)
-        final = replace(context, arguments=arguments, cancellation=cancellation)
+        self._token.raise_if_cancelled()
         if self._beginning is None:
-            self._beginning = asyncio.create_task(self._begin_with(final))
+            self._arguments = self._check(arguments)
+            self._beginning = asyncio.create_task(self._begin_with(self._arguments))
             self._beginning.add_done_callback(_look_at)
         await asyncio.shield(self._beginning)
-        if self._closed:
+        if self._has_ended():
             raise RefusedCallError("the call has ended")
+        token = CallToken(self._token)
+        final = replace(self._context, arguments=self._arguments, cancellation=token)
         call = asyncio.ensure_future(self._dispatch(final))
         call.add_done_callback(_look_at)
+        call.add_done_callback(lambda _: token.unlink())
         self._calls.append(call)
         try:
             return await asyncio.shield(call)
         except asyncio.CancelledError:
-            if not cancellation.cancelled:
-                call.cancel()
+            if not token.cancelled:
+                self._given_up.add(call)
+                token.stop("a middleware gave the call up")
                 await asyncio.wait({call})
             raise
 
+    def _has_ended(self) -> bool:
+        """Return whether it is over, or the worker ends; a middleware may have swallowed that."""
+        worker = self._worker
+        return self._closed or (worker is not None and worker.cancelling() > self._worker_cancels)
+
     def _refuse_what_must_not_happen(self) -> None:
-        if self._closed:
+        if self._has_ended():
             raise RefusedCallError("the call has ended")
         if self._once and self._beginning is not None:
             raise RefusedCallError("a call with side effects is made once only")
 
-    async def _begin_with(self, final: ToolCallContext) -> None:
+    async def _begin_with(self, arguments: dict[str, Any]) -> None:
         try:
-            await self._begin(final)
+            await self._begin(replace(self._context, arguments=arguments))
         except BaseException as error:
             self.failed_begin = error
             raise
@@ -169,7 +210,9 @@ class Chain:
             await self._cancel()
             return None
         await asyncio.wait({last})
-        return None if last.cancelled() else last.result()
+        if last.cancelled() or (last in self._given_up and last.exception() is not None):
+            return None
+        return last.result()
 
     async def _cancel(self) -> None:
         tasks = [*self._calls, *([self._beginning] if self._beginning else [])]

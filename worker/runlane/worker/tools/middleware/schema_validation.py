@@ -16,6 +16,7 @@ from runlane.worker.tools.context import ToolCallContext
 from runlane.worker.tools.definition import ToolDefinition
 from runlane.worker.tools.effects import StepOutcome
 from runlane.worker.tools.middleware.protocol import ToolMiddleware, ToolNext
+from runlane.worker.tools.middleware.schema_effort import Effort, TooMuchEffortError
 from runlane.worker.tools.middleware.schema_messages import ANY_BREACH, MESSAGES, UNCHECKABLE
 from runlane.worker.tools.texts import cut, storable
 from runlane.worker.tools.validation import ArgumentError, UnfitError
@@ -55,6 +56,7 @@ class ToolSchemaValidationMiddleware(ToolMiddleware):
         if type(max_errors) is not int or max_errors < 1:
             raise InvalidInputError(f"max_errors must be an integer over 0, not {max_errors!r}")
         self._max_errors = max_errors
+        self._effort = Effort()
         self._compiled: dict[int, tuple[ToolDefinition, Validator]] = {}
         """By identity: agents that share the middleware may have different tools of one name."""
 
@@ -66,7 +68,7 @@ class ToolSchemaValidationMiddleware(ToolMiddleware):
         """
         for each in definitions:
             if each.parameters is not None:
-                self._compiled[id(each)] = (each, _compile(each))
+                self._compiled[id(each)] = (each, self._compile(each))
 
     async def __call__(self, context: ToolCallContext, call_next: ToolNext) -> StepOutcome:
         """Go on with the call if its arguments fit.
@@ -78,36 +80,37 @@ class ToolSchemaValidationMiddleware(ToolMiddleware):
         definition = context.tool_definition
         if definition.parameters is not None:
             known = self._compiled.get(id(definition))
-            self._check(known[1] if known else _compile(definition), context)
+            self._check(known[1] if known else self._compile(definition), context)
         return await call_next(context)
 
     def _check(self, validator: Validator, context: ToolCallContext) -> None:
+        self._effort.renew()
         try:
             breaches = validator.iter_errors(context.arguments)
             found = list(islice(breaches, self._max_errors + 1))
         except Unresolvable as error:
             why = "a reference in it leads to nothing that is part of it"
             raise ToolSchemaConfigurationError(context.tool_definition.name, why) from error
-        except (RecursionError, OverflowError, ValueError) as error:
+        except (TooMuchEffortError, RecursionError, OverflowError, ValueError) as error:
             raise UnfitError((ArgumentError("", "schema", UNCHECKABLE),)) from error
         if found:
             told = sorted(found[: self._max_errors], key=_place)
             errors = tuple(map(_argument_error, told))
             raise UnfitError(errors, truncated=len(found) > self._max_errors)
 
-
-def _compile(definition: ToolDefinition) -> Validator:
-    schema = definition.schema.parameters
-    if not isinstance(schema.get("$schema", ""), str):
-        raise ToolSchemaConfigurationError(definition.name, "its $schema is no text")
-    try:
-        kind = validator_for(schema, default=Draft202012Validator)
-        kind.check_schema(schema)
-        return kind(schema, registry=Registry())
-    except SchemaError as error:
-        raise ToolSchemaConfigurationError(definition.name, error.message) from error
-    except RecursionError as error:
-        raise ToolSchemaConfigurationError(definition.name, "it is too deep") from error
+    def _compile(self, definition: ToolDefinition) -> Validator:
+        schema = definition.schema.parameters
+        if not isinstance(schema.get("$schema", ""), str):
+            raise ToolSchemaConfigurationError(definition.name, "its $schema is no text")
+        try:
+            kind = validator_for(schema, default=Draft202012Validator)
+            kind.check_schema(schema)
+        except SchemaError as error:
+            raise ToolSchemaConfigurationError(definition.name, error.message) from error
+        except RecursionError as error:
+            raise ToolSchemaConfigurationError(definition.name, "it is too deep") from error
+        schema.pop("$schema", None)  # where a reference leads to it, the limit would be lost
+        return self._effort.limited(kind)(schema, registry=Registry())
 
 
 def _place(breach: ValidationError) -> tuple[tuple[str, ...], str]:
