@@ -1,8 +1,9 @@
 """What a worker serves: agents, as definitions without any state of a run."""
 
 import importlib
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,35 @@ class Agent:
         runtime_policy: RuntimePolicy | None = None,
         recovery_policy: RecoveryPolicy = RecoveryPolicy.REPORT,
     ) -> None:
-        self.name = check_id("agent", name)
+        self.name = check_id("agent", _of("name", name, str))
+        _of("model", model, ModelAdapter)
+        _of("system_prompt", system_prompt, str)
+        for argument, values, type_ in (
+            ("tools", tools, FunctionTool),
+            ("handlers", handlers, BaseHandler),
+            ("middlewares", middlewares, ToolMiddleware),
+        ):
+            for value in _of(argument, values, Sequence):
+                _of(f"each of {argument}", value, type_)
+        _of("runtime_policy", runtime_policy, RuntimePolicy | None)
+        for argument, function in (
+            ("context_transform", context_transform),
+            ("hint_provider", hint_provider),
+        ):
+            _of(argument, function, Callable | None)
+        if event_sink is not None and not inspect.iscoroutinefunction(
+            getattr(event_sink, "emit", None)
+        ):
+            raise InvalidInputError("event_sink needs a method `async def emit(self, event)`")
         self.version = check_id("version", version)
         self.model = model
         self.system_prompt = system_prompt
         self.runtime_policy = runtime_policy or RuntimePolicy()
-        self.recovery_policy = recovery_policy
+        try:
+            self.recovery_policy = RecoveryPolicy(recovery_policy)
+        except ValueError as error:
+            known = ", ".join(RecoveryPolicy)
+            raise InvalidInputError(f"recovery_policy: {error}; use one of {known}") from error
         self.middlewares = tuple(middlewares)
         self.hooks = BehaviorHooks(behavior_hooks, timeout_s=self.runtime_policy.hook_timeout_s)
         self.context_transform = context_transform
@@ -124,6 +148,14 @@ class App:
         if len(self.agents) != len(agents):
             names = sorted(agent.name for agent in agents)
             raise InvalidInputError(f"two agents of an App have one name: {names}")
+
+
+def _of(argument: str, value: Any, type_: Any) -> Any:
+    """Return a value that is of its type."""
+    if not isinstance(value, type_):
+        name = getattr(type_, "__name__", str(type_))
+        raise InvalidInputError(f"{argument} should be {name}, not {value!r:.100}")
+    return value
 
 
 def load_app(path: str) -> App:

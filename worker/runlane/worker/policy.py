@@ -116,6 +116,11 @@ class RuntimePolicy(Struct, frozen=True, kw_only=True):
                 raise InvalidInputError(
                     f"{name} must be True or False, not {getattr(self, name)!r}"
                 )
+        for name in ("budget", "session_budget"):
+            if not isinstance(getattr(self, name), BudgetLimits):
+                raise InvalidInputError(
+                    f"{name} should be BudgetLimits, not {getattr(self, name)!r}"
+                )
         if self.max_result_bytes > RESULT_BYTES_LIMIT:
             raise InvalidInputError(
                 f"max_result_bytes {self.max_result_bytes} is over {RESULT_BYTES_LIMIT}: "

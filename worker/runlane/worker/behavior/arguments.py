@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from runlane.journal.errors import InvalidInputError
-from runlane.worker.tools.texts import BUILTINS, json_text, storable
+from runlane.worker.tools.texts import builtins, json_text, storable
 
 
 def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,4 +39,4 @@ def _text(arguments: Mapping[str, Any]) -> str:
 def _builtins(value: object) -> Any:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
-    return BUILTINS(value)
+    return builtins(value)

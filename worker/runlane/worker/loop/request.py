@@ -182,7 +182,9 @@ class Requests:
         if isinstance(error, OutOfTimeError):
             over = remaining_s(self._agent.runtime_policy, self._session.elapsed_s) == 0
             reason = StopReason.DEADLINE_EXCEEDED if over else StopReason.PROVIDER_TIMEOUT
-            why = f"model {self._agent.model.name}: {error}"
+            limit = self._agent.runtime_policy.budget.max_wall_s
+            late = f"model {self._agent.model.name}: {error}"
+            why = f"the run has had its {limit} s" if over else late
             return Ending(reason, error=why, turn=turn, unanswered=True)
         if not cancellation.cancelled:
             raise RuntimeError("the model cancelled itself") from error

@@ -25,5 +25,5 @@ async def until_cancelled(
                 return
             yield item
     finally:
-        if not items.ag_running:  # what ignores its cancellation was left to itself
+        if not getattr(items, "ag_running", False):  # else it ignores being stopped
             await items.aclose()

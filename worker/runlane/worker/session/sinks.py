@@ -138,8 +138,9 @@ class Delivery:
     async def _deliver(self, sink: AgentEventSink) -> None:
         said = False
         while await self._is_any_left():
+            event = self._waiting.popleft()
             try:
-                await sink.emit(self._waiting.popleft())
+                await sink.emit(event)
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as error:  # a SystemExit would end the worker with all its runs

@@ -15,7 +15,7 @@ from runlane.journal.wire.content import (
     TextBlock,
     check_media_type,
 )
-from runlane.worker.tools.texts import BUILTINS, first_bytes, json_text, storable
+from runlane.worker.tools.texts import builtins, first_bytes, json_text, storable
 
 TEXT: Final = "text/plain"
 JSON: Final = "application/json"
@@ -141,7 +141,7 @@ def _json(data: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Attachment):
         raise InvalidInputError("an Attachment is in other data; it goes by itself or in a list")
-    return BUILTINS(value)
+    return builtins(value)
 
 
 def _name(name: str | None) -> str | None:

@@ -26,7 +26,7 @@ from runlane.worker.tools.prepared import (
     parse_arguments,
 )
 from runlane.worker.tools.results import ToolResult
-from runlane.worker.tools.texts import BUILTINS
+from runlane.worker.tools.texts import builtins
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
 CANCEL_GRACE_S: Final = 5.0
@@ -228,7 +228,7 @@ class ToolRuntime:
     async def _bounded(
         self, prepared: PreparedCall, context: ToolCallContext, method: Callable[..., Awaitable[T]]
     ) -> T:
-        arguments = BUILTINS(context.arguments)  # what a handler does to them stays with it
+        arguments = builtins(context.arguments)  # what a handler does to them stays with it
         own = replace(context, arguments=arguments)
         return await run_bounded(
             lambda: method(prepared.definition.name, arguments, context=own),

@@ -1,20 +1,27 @@
 """Text that a journal can keep, made from whatever a tool or a model gives."""
 
+import dataclasses
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-BUILTINS: Final = partial(msgspec.to_builtins, enc_hook=str)
 DESCRIPTION_BYTES_MAX: Final = 4000
 """Of what an exception says; with the marker of a cut it still fits into a tool result's error."""
 _CONTINUES: Final = 0b10
 """The first two bits of a UTF-8 byte that goes on with a character."""
 
 
-def json_text(data: Any, *, default: Callable[[Any], Any] = BUILTINS) -> str:
+def builtins(value: Any) -> Any:
+    """Return a value of another type in JSON's types; what has none becomes text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        # A default may stand on the class alone, where msgspec does not look.
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    return msgspec.to_builtins(value, enc_hook=str)
+
+
+def json_text(data: Any, *, default: Callable[[Any], Any] = builtins) -> str:
     """Write `data` as JSON; what is not JSON becomes text, NaN and infinities become null.
 
     Args:

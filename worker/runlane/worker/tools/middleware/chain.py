@@ -14,7 +14,7 @@ from runlane.worker.tools.effects import StepOutcome, ToolEffect
 from runlane.worker.tools.execution import CallStoppedError, run_bounded
 from runlane.worker.tools.middleware.protocol import ToolMiddleware
 from runlane.worker.tools.middleware.time_limit import MiddlewareClock
-from runlane.worker.tools.texts import BUILTINS
+from runlane.worker.tools.texts import builtins
 
 Begin: TypeAlias = Callable[[ToolCallContext], Awaitable[None]]
 """Called right before a tool is: what it raises ends the call."""
@@ -122,7 +122,7 @@ class Chain:
             self._token.unlink()
 
     async def _outcome(self, grace_s: float) -> StepOutcome:
-        arguments = BUILTINS(self._context.arguments)
+        arguments = builtins(self._context.arguments)
         own = replace(self._context, arguments=arguments, cancellation=self._token)
         try:
             outcome = await run_bounded(
