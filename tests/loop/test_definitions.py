@@ -41,8 +41,9 @@ class SyncSink:
     ],
 )
 def test_an_agent_of_the_wrong_parts_is_refused(options: dict[str, Any], words: str) -> None:
+    parts: dict[str, Any] = {"name": "agent", "model": ScriptedModel([]), **options}
     with pytest.raises(InvalidInputError, match=words):
-        Agent(**{"name": "agent", "model": ScriptedModel([]), **options})
+        Agent(**parts)
 
 
 def test_a_budget_of_another_type_is_refused() -> None:
