@@ -1,43 +1,36 @@
 """What an application gives may be odd: nothing is lost by it, and the journal stays readable."""
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 from tests.loop.agents import World, agent_of
-from tests.loop.memory_run import CrashSignal, Journal, MemoryRun, crash_at
-from tests.loop.scripted_model import Answer, call, calls, text
+from tests.loop.memory_run import Journal, MemoryRun
+from tests.loop.scripted_model import ScriptedModel, call, calls, raw_call, text
 
-from runlane.journal.errors import WriteRefusedError
 from runlane.journal.wire.codec import decode_body, encode_body
 from runlane.journal.wire.messages import AssistantMessage, ModelToolCall, ModelUsage
 from runlane.journal.wire.records import ToolCompleted, ToolOutcome
 from runlane.journal.wire.results import StopReason
-from runlane.journal.wire.tree import SteeringApplied
 from runlane.worker import (
     Agent,
-    BehaviorDecision,
-    BudgetLimits,
+    BehaviorHook,
     CancellationToken,
+    MethodToolHandler,
     ModelAdapter,
     ModelContext,
     ModelResponseCompleted,
     StepOutcome,
     ToolCallContext,
-    ToolEffect,
+    ToolDefinition,
     tool,
 )
-from runlane.worker.loop.session import HandBackSignal
 from runlane.worker.models import ModelStreamEvent
+from runlane.worker.tools import ArgumentError
 
 
 def results(journal: Journal) -> list[ToolCompleted]:
     return [body for body in journal.bodies if isinstance(body, ToolCompleted)]
-
-
-def steering(journal: Journal) -> list[str]:
-    return [body.content for body in journal.bodies if isinstance(body, SteeringApplied)]
 
 
 def check_readable(journal: Journal) -> None:
@@ -66,11 +59,13 @@ async def test_what_is_no_usage_is_unknown_usage(run: MemoryRun, usage: Any) -> 
 
 
 @pytest.mark.parametrize("tokens", [10.5, 2**70, -1, True, None])
-async def test_tokens_that_are_no_count_are_unknown(run: MemoryRun, tokens: Any) -> None:
-
+async def test_tokens_that_are_no_count_are_unknown(
+    run: MemoryRun, journal: Journal, tokens: Any
+) -> None:
     await run.carry_on(Agent("agent", Reporting(ModelUsage(tokens, 1))))
     assert run.result is not None
     assert not run.result.usage.complete
+    check_readable(journal)
 
 
 @pytest.mark.parametrize("name", [7, "", "x" * 129, "\ud800", None])
@@ -104,23 +99,32 @@ async def test_a_report_that_no_event_can_hold_is_left_out(
     assert run.trace.count("tool_progressed") == 1
 
 
-async def test_a_result_stays_whatever_is_raised_after_it(
+class Unchecking(MethodToolHandler):
+    """Fails where it should say whether the arguments fit."""
+
+    tools = (ToolDefinition(name="odd"),)
+
+    def argument_errors(self, name: str, arguments: Mapping[str, Any]) -> tuple[ArgumentError, ...]:
+        raise KeyError("oops")
+
+    async def do_odd(self, arguments: dict[str, Any]) -> StepOutcome:
+        raise AssertionError(arguments)
+
+
+async def test_a_result_stays_when_the_arguments_of_the_next_call_cannot_be_checked(
     run: MemoryRun, world: World, journal: Journal
 ) -> None:
-    class Checking:
-        async def before_tool(self, snapshot: Any, call: Any, *, cancellation: Any) -> None:
-            if call.tool_name == "look":
-                raise ValueError("broken")
-
-    asked = [call("pay"), call("look"), call("pay", amount=2)]
-    ending = await run.carry_on(agent_of([calls(*asked)], world, hooks=[Checking()]))
-    assert ending.stop_reason is StopReason.RUNTIME_ERROR
-    assert [body.outcome for body in results(journal)] == [
-        *(ToolOutcome.OK, ToolOutcome.ERROR, ToolOutcome.CANCELLED)
-    ]
+    model = ScriptedModel([calls(call("pay"), call("odd"), call("look")), text("done")])
+    agent = Agent("agent", model, tools=world.tools(), handlers=[Unchecking()])
+    ending = await run.carry_on(agent)
+    assert (ending.stop_reason, ending.output) == (StopReason.TEXT_RESPONSE, "done")
+    paid, odd, seen = results(journal)
+    assert (paid.message.content, seen.message.content) == ("paid 1", "seen")
+    assert odd.outcome is ToolOutcome.ERROR
+    assert "could not be checked" in odd.message.content
 
 
-async def test_an_unknown_control_is_an_error_that_the_model_reads(
+async def test_a_result_stays_when_the_next_tool_returns_an_unknown_control(
     run: MemoryRun, world: World, journal: Journal
 ) -> None:
     @tool
@@ -129,162 +133,53 @@ async def test_an_unknown_control_is_an_error_that_the_model_reads(
         unchecked: Any = "zzz"
         return StepOutcome("x", unchecked)
 
-    ending = await run.carry_on(agent_of([calls(call("odd")), text("done")], world, more=[odd]))
+    answers = [calls(call("pay"), call("odd")), text("done")]
+    ending = await run.carry_on(agent_of(answers, world, more=[odd]))
     assert ending.output == "done"
-    assert "unknown control" in results(journal)[0].message.content
+    paid, failed = results(journal)
+    assert paid.message.content == "paid 1"
+    assert "unknown control" in failed.message.content
 
 
-async def test_a_call_that_ends_the_run_stays_with_its_batch_over_a_crash(
-    world: World, journal: Journal
+async def test_a_control_may_be_named_by_its_value(
+    run: MemoryRun, world: World, journal: Journal
 ) -> None:
-    """The model is not asked again as if nothing had been decided."""
-    gate = asyncio.Event()
-
-    @tool(effect=ToolEffect.READ_ONLY)
-    async def slow() -> str:
-        """Wait."""
-        await gate.wait()
-        return "slow"
-
-    answers: list[Answer] = [calls(call("end", control="complete"), call("slow")), text("again")]
-    agent = agent_of(answers, world, more=[slow], parallel_tool_calls=True)
-    task = asyncio.create_task(MemoryRun(journal).carry_on(agent))
-    async with asyncio.timeout(20):
-        while not world.keys("end"):  # noqa: ASYNC110 (a few steps away)
-            await asyncio.sleep(0)
-    for _ in range(20):
-        await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.wait({task})
-    assert results(journal) == []
-    gate.set()
-    ending = await MemoryRun(journal, attempt=2).carry_on(agent)
-    assert ending.stop_reason is StopReason.TOOL_COMPLETION
-
-
-async def test_a_stop_beats_steering_and_all_steering_of_a_batch_is_said(
-    journal: Journal, world: World
-) -> None:
-    class Speaking:
-        def __init__(self, *, stop: bool) -> None:
-            self._stop = stop
-
-        async def after_tool(
-            self, snapshot: Any, call: Any, result: Any, *, cancellation: Any
-        ) -> BehaviorDecision:
-            if self._stop and call.operation_key.endswith(":1"):
-                return BehaviorDecision.stop("stopped")
-            return BehaviorDecision.steer_with(f"steer {call.operation_key}")
-
-    asked = [call("look"), call("look")]
-    for stop in (False, True):
-        journal = Journal()
-        agent = agent_of(
-            [calls(*asked), text("done")],
-            World(journal),
-            hooks=[Speaking(stop=stop)],
-            parallel_tool_calls=True,
-        )
-        ending = await MemoryRun(journal).carry_on(agent)
-        assert ending.output == ("stopped" if stop else "done")
-        assert steering(journal) == ["steer run:1:0", "steer run:1:1"][: 2 - stop]
-
-
-async def test_no_call_of_a_batch_begins_after_its_intent_was_refused(
-    run: MemoryRun, world: World
-) -> None:
-    @tool(effect=ToolEffect.READ_ONLY)
-    async def read(n: int) -> int:
-        """Read."""
-        world.done.append(("read", str(n)))
-        return n
-
-    asked = calls(*(call("read", n=n) for n in range(3)))
-    agent = agent_of([asked, text("done")], world, more=[read], parallel_tool_calls=True)
-    await agent.startup()
-    await run.begin()
-    run.lease_lost = True
-    with pytest.raises(WriteRefusedError):
-        await run.go_on(agent)
-    assert world.done == []
-
-
-async def test_no_call_begins_once_the_time_of_the_run_is_over(
-    run: MemoryRun, world: World
-) -> None:
-
     @tool
-    async def late() -> str:
-        """Take long."""
-        run.elapsed_s = 100.0
-        return "late"
+    async def charge_card() -> StepOutcome:
+        """Go on."""
+        named: Any = "continue"
+        return StepOutcome("charged", named)
 
-    agent = agent_of(
-        [calls(call("late"), call("pay"))], world, more=[late], budget=BudgetLimits(max_wall_s=10)
-    )
-    ending = await run.carry_on(agent)
-    assert ending.stop_reason is StopReason.DEADLINE_EXCEEDED
-    assert world.done == []
+    answers = [calls(call("charge_card")), text("done")]
+    ending = await run.carry_on(agent_of(answers, world, more=[charge_card]))
+    assert ending.output == "done"
+    assert results(journal)[0].message.content == "charged"
 
 
-@pytest.mark.parametrize("moment", ["on_run_start", "after_turn"])
-async def test_what_a_hook_says_is_said_once_however_often_the_run_is_handed_back(
-    world: World, journal: Journal, moment: str
-) -> None:
-    class Speaking:
-        pass
+class Watching(BehaviorHook):
+    """Looks at each call."""
 
-    async def speak(self: object, snapshot: Any, *, cancellation: Any) -> BehaviorDecision | None:
-        return BehaviorDecision.steer_with("steer once") if snapshot.turn < 2 else None
-
-    setattr(Speaking, moment, speak)
-    answers: list[Answer] = [calls(call("look")), text("done")]
-    agent = agent_of(answers, world, hooks=[Speaking()])
-    await agent.startup()
-    for attempt in (1, 2, 3):
-        run = MemoryRun(journal, attempt)
-        await run.begin()
-        if attempt < 3:
-            run.draining = moment == "on_run_start" or bool(results(journal))
-            with pytest.raises(HandBackSignal):
-                await _until_turn(run, agent)
-        else:
-            await run.finish(await run.go_on(agent))
-    assert steering(journal) == ["steer once"]
+    async def before_tool(self, *_: object, **__: object) -> None:
+        """Leave it as it is."""
 
 
-async def _until_turn(run: MemoryRun, agent: Agent) -> None:
-    """Go on to the next boundary between turns at which something is journaled."""
-    boundary = run.reach_turn_boundary
+class Deep(MethodToolHandler):
+    """Takes anything."""
 
-    async def reach() -> None:
-        await boundary()
-        if run.projection.open_run is not None and run.projection.open_run.turn:
-            raise HandBackSignal
+    tools = (ToolDefinition(name="deep"),)
 
-    run.reach_turn_boundary = reach  # type: ignore[method-assign]
-    await run.go_on(agent)
+    async def do_deep(self, arguments: dict[str, Any]) -> StepOutcome:
+        return StepOutcome("deep")
 
 
-async def test_what_is_counted_after_a_call_began_is_journaled_too(
-    world: World, journal: Journal
-) -> None:
-    counts: list[int] = []
-
-    @tool(effect=ToolEffect.IDEMPOTENT)
-    async def counting(n: int, context: ToolCallContext) -> str:
-        """Count from inside."""
-        counts.append(context.count("inside"))
-        return str(n)
-
-    answers: list[Answer] = [*(calls(call("counting", n=n)) for n in range(4)), text("done")]
-    for attempt, cut in enumerate((6, 10**6), 1):
-        run = MemoryRun(journal, attempt, step=crash_at("after a commit", cut))
-        try:
-            await run.carry_on(agent_of(answers, world, more=[counting]))
-        except CrashSignal:
-            continue
-    assert sorted(set(counts)) == [1, 2, 3, 4]
+async def test_arguments_may_be_nested_as_deep_as_they_will_also_if_a_hook_looks_at_them() -> None:
+    """Some can just be read and no longer be copied; where that is depends on the stack."""
+    for depth in range(700, 1000, 3):
+        run = MemoryRun(Journal())
+        nested = raw_call("deep", f'{{"a": {"[" * depth}{"]" * depth}}}')
+        model = ScriptedModel([calls(nested), text("done")])
+        agent = Agent("agent", model, handlers=[Deep()], behavior_hooks=[Watching()])
+        assert (await run.carry_on(agent)).output == "done"
 
 
 async def test_the_ids_of_the_calls_of_a_response_are_made_different(
