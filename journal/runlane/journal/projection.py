@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from runlane.journal.record_order import RunStage, advance
 from runlane.journal.repeats import count_repeats
@@ -239,47 +239,23 @@ class Projection:
         run = self.open_run
         if run is None:
             return None
-        return OpenRunState(
-            run_id=run.run_id,
-            base_id=run.base_id,
-            turn=run.turn,
-            usage=run.usage,
-            task=run.task,
-            tool_calls=run.tool_calls,
-            without_tools=run.without_tools,
-            repeated=run.repeated,
-            counters=dict(run.counters),
-            first_message=run.first_message,
-            heard=run.heard,
-        )
+        kept = {name: getattr(run, name) for name in OpenRunState.__struct_fields__}
+        return replace(OpenRunState(**kept), counters=dict(run.counters))
 
     def _restore(self, body: Checkpoint | CompactionApplied | HistoryImported) -> None:
+        self.messages = list(body.messages)
         if isinstance(body, HistoryImported):
-            self.messages, self.foreign = list(body.messages), True
+            self.foreign = True
             self.last_run, self.open_run, self.spent = body.last_run, None, Spent()
             return
-        compacted = isinstance(body, CompactionApplied)
-        self.messages = list(body.messages)
         self.foreign = True if isinstance(body, CompactionApplied) else body.foreign
         # The state that comes with it is news only where the path begins.
         self.last_run = self.last_run or body.last_run
         if not self.spent.turns:
             self.spent = body.spent
-        state = body.open_run
-        if self.open_run is None and state is not None:
-            self.open_run = OpenRun(
-                state.run_id,
-                state.base_id,
-                turn=state.turn,
-                usage=state.usage,
-                task=state.task,
-                tool_calls=state.tool_calls,
-                without_tools=state.without_tools,
-                repeated=state.repeated,
-                repeated_before=state.repeated,
-                counters=dict(state.counters),
-                first_message=state.first_message,
-                heard=state.heard,
-            )
-        if compacted and self.open_run is not None:
+        if self.open_run is None and body.open_run is not None:
+            state = asdict(body.open_run)
+            self.open_run = OpenRun(**state, repeated_before=body.open_run.repeated)
+            self.open_run.counters = dict(self.open_run.counters)
+        if isinstance(body, CompactionApplied) and self.open_run is not None:
             self.open_run.first_message = 0
